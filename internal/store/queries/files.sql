@@ -1,0 +1,89 @@
+-- name: Tree :many
+SELECT path, revision, last_read, sha256, bytes, kind, lines, characters, mime_type, updated_at
+FROM files WHERE conversation_id = $1 ORDER BY path;
+
+-- name: FilesAt :many
+SELECT path, revision, last_read, sha256, bytes, kind, lines, characters, mime_type, updated_at
+FROM files WHERE conversation_id = $1 AND path = ANY (sqlc.arg(paths)::text[]) ORDER BY path;
+
+-- name: PutFiles :exec
+INSERT INTO files (conversation_id, path, revision, sha256, bytes, kind, lines, characters, mime_type)
+SELECT sqlc.arg(conversation_id)::text, unnest(sqlc.arg(paths)::text[]), sqlc.arg(revision)::bigint,
+       unnest(sqlc.arg(sha256s)::bytea[]), unnest(sqlc.arg(sizes)::bigint[]), unnest(sqlc.arg(kinds)::text[]),
+       unnest(sqlc.arg(line_counts)::integer[]), unnest(sqlc.arg(character_counts)::bigint[]),
+       unnest(sqlc.arg(mime_types)::text[])
+ON CONFLICT (conversation_id, path) DO UPDATE
+SET revision = excluded.revision, sha256 = excluded.sha256, bytes = excluded.bytes, kind = excluded.kind,
+    lines = excluded.lines, characters = excluded.characters, mime_type = excluded.mime_type, updated_at = clock_timestamp();
+
+-- name: RemoveFiles :exec
+DELETE FROM files WHERE conversation_id = $1 AND path = ANY (sqlc.arg(paths)::text[]);
+
+-- name: MarkRead :exec
+UPDATE files SET last_read = sqlc.arg(seq)::bigint WHERE conversation_id = $1 AND path = ANY (sqlc.arg(paths)::text[]);
+
+-- name: PutChanges :exec
+INSERT INTO changes (conversation_id, seq, path, op, before_sha256, before_bytes, after_sha256, after_bytes)
+SELECT sqlc.arg(conversation_id)::text, sqlc.arg(seq)::bigint, unnest(sqlc.arg(paths)::text[]), unnest(sqlc.arg(ops)::text[]),
+       unnest(sqlc.arg(before_sha256s)::bytea[]), unnest(sqlc.arg(before_sizes)::bigint[]),
+       unnest(sqlc.arg(after_sha256s)::bytea[]), unnest(sqlc.arg(after_sizes)::bigint[]);
+
+-- name: PutPiece :exec
+INSERT INTO blobs (conversation_id, sha256, piece, data) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING;
+
+-- name: Pieces :many
+SELECT piece, data FROM blobs WHERE conversation_id = $1 AND sha256 = $2 ORDER BY piece;
+
+-- name: PiecesOf :many
+SELECT sha256, piece, data FROM blobs WHERE conversation_id = $1 AND sha256 = ANY (sqlc.arg(sha256s)::bytea[])
+ORDER BY sha256, piece;
+
+-- name: Piece :one
+SELECT data FROM blobs WHERE conversation_id = $1 AND sha256 = $2 AND piece = $3;
+
+-- name: Stage :exec
+INSERT INTO staged (id, piece, data) VALUES ($1, $2, $3);
+
+-- name: StagedPiece :one
+SELECT data FROM staged WHERE id = $1 AND piece = $2;
+
+-- name: UnstageInto :exec
+INSERT INTO blobs (conversation_id, sha256, piece, data)
+SELECT sqlc.arg(conversation_id)::text, sqlc.arg(sha256)::bytea, s.piece, s.data FROM staged s WHERE s.id = $1
+ON CONFLICT DO NOTHING;
+
+-- name: DropStaged :exec
+DELETE FROM staged WHERE id = $1;
+
+-- name: Changes :many
+SELECT ch.seq, ch.path, ch.op, ch.before_sha256, ch.before_bytes, ch.after_sha256, ch.after_bytes,
+       c.turn_id, c.call_id, c.tool, c.actor, t.caller_user, c.finished_at
+FROM changes ch
+JOIN calls c ON c.conversation_id = ch.conversation_id AND c.seq = ch.seq
+JOIN turns t ON t.id = c.turn_id
+WHERE ch.conversation_id = $1 AND ch.seq > sqlc.arg(after_seq)::bigint
+ORDER BY ch.seq, ch.path LIMIT $2;
+
+-- name: ChangesFrom :many
+-- The history from a call on, newest first: what undoing it goes through.
+SELECT seq, path, op, before_sha256, before_bytes, after_sha256, after_bytes
+FROM changes WHERE conversation_id = $1 AND seq >= sqlc.arg(from_seq)::bigint ORDER BY seq DESC, path;
+
+-- name: OldestChanges :many
+SELECT seq, sum(before_bytes)::bigint AS bytes FROM changes WHERE conversation_id = $1
+GROUP BY seq ORDER BY seq LIMIT $2;
+
+-- name: PruneChanges :exec
+DELETE FROM changes WHERE conversation_id = $1 AND seq <= sqlc.arg(through)::bigint;
+
+-- name: LowerHistory :exec
+UPDATE conversations SET history_bytes = history_bytes - sqlc.arg(freed)::bigint,
+    history_floor = greatest(history_floor, sqlc.arg(floor)::bigint)
+WHERE id = $1;
+
+-- name: PruneBlobs :exec
+-- Content that neither the tree nor the history names any more; under the conversation's lock.
+DELETE FROM blobs b WHERE b.conversation_id = $1
+  AND NOT EXISTS (SELECT 1 FROM files f WHERE f.conversation_id = b.conversation_id AND f.sha256 = b.sha256)
+  AND NOT EXISTS (SELECT 1 FROM changes h WHERE h.conversation_id = b.conversation_id AND h.before_sha256 = b.sha256)
+  AND NOT EXISTS (SELECT 1 FROM changes h WHERE h.conversation_id = b.conversation_id AND h.after_sha256 = b.sha256);

@@ -1,0 +1,67 @@
+-- name: SweepLock :one
+SELECT pg_try_advisory_xact_lock($1)::boolean AS mine;
+
+-- name: Stuck :many
+-- Conversations with open calls of which none is released or running.
+SELECT id FROM conversations c
+WHERE open > 0 AND NOT EXISTS (
+    SELECT 1 FROM calls h WHERE h.conversation_id = c.id AND h.state IN ('released', 'running'))
+ORDER BY id LIMIT $1;
+
+-- name: OldReleased :many
+-- Released calls whose event may be lost; the next look is twice as far off, up to a minute.
+UPDATE calls
+SET sweeps = sweeps + 1,
+    next_at = clock_timestamp() + least(60, 2 * power(2, least(sweeps, 8))) * interval '1 second'
+WHERE (turn_id, call_id) IN (
+    SELECT q.turn_id, q.call_id FROM calls q
+    WHERE q.state = 'released' AND q.next_at < clock_timestamp() ORDER BY q.next_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+  AND state = 'released'
+RETURNING conversation_id, turn_id, call_id, lane, seq, generation;
+
+-- name: Expired :many
+-- Running calls whose lease has run out, with the token that was seen.
+SELECT conversation_id, turn_id, call_id, token, attempt, generation, cancel_requested FROM calls
+WHERE state = 'running' AND next_at < clock_timestamp() AND lease_until < clock_timestamp()
+ORDER BY next_at LIMIT $1;
+
+-- name: TakeBack :one
+-- Releases a call again whose worker let its lease run out; the token that was seen says that nobody has it since.
+UPDATE calls
+SET state = 'released', token = NULL, lease_until = NULL, next_at = clock_timestamp() + interval '2 seconds', sweeps = 0
+WHERE turn_id = $1 AND call_id = $2 AND state = 'running' AND token = sqlc.arg(seen)::uuid AND lease_until < clock_timestamp()
+RETURNING conversation_id, turn_id, call_id, lane, seq, generation;
+
+-- name: EndLost :execrows
+-- Ends a call whose worker is gone for good.
+UPDATE calls
+SET state = 'done', token = NULL, lease_until = NULL, status = 'failed', code = $3, result = $4,
+    finished_at = sqlc.arg(finished_at)::timestamptz, next_at = clock_timestamp()
+WHERE turn_id = $1 AND call_id = $2 AND state = 'running' AND token = sqlc.arg(seen)::uuid AND lease_until < clock_timestamp();
+
+-- name: Untold :many
+UPDATE calls
+SET sweeps = sweeps + 1,
+    next_at = clock_timestamp() + least(60, 2 * power(2, least(sweeps, 8))) * interval '1 second'
+WHERE (turn_id, call_id) IN (
+    SELECT q.turn_id, q.call_id FROM calls q
+    WHERE q.state = 'done' AND q.told_seq IS NULL AND q.next_at < clock_timestamp()
+    ORDER BY q.next_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+  AND told_seq IS NULL
+RETURNING conversation_id, turn_id, call_id, seq, tool, status, code, result, attempt, result_ref, accepted_at, finished_at;
+
+-- name: MarkTold :exec
+UPDATE calls c SET told_stream = t.stream, told_seq = t.seq
+FROM (SELECT unnest(sqlc.arg(turns)::text[]) AS turn_id, unnest(sqlc.arg(calls)::text[]) AS call_id,
+             unnest(sqlc.arg(streams)::timestamptz[]) AS stream, unnest(sqlc.arg(seqs)::bigint[]) AS seq) t
+WHERE c.turn_id = t.turn_id AND c.call_id = t.call_id;
+
+-- name: ForgetTold :execrows
+-- What the present stream cannot hold is to be told again: it was told into another one, or past this one's end.
+UPDATE calls SET told_stream = NULL, told_seq = NULL, sweeps = 0, next_at = clock_timestamp()
+WHERE state = 'done' AND told_seq IS NOT NULL
+  AND (told_stream <> sqlc.arg(stream)::timestamptz OR told_seq > sqlc.arg(last_seq)::bigint)
+  AND finished_at > clock_timestamp() - sqlc.arg(kept)::double precision * interval '1 second';
+
+-- name: DropOldStaged :exec
+DELETE FROM staged WHERE created_at < clock_timestamp() - interval '24 hours';
