@@ -92,7 +92,7 @@ SET state = 'running', token = $4::uuid, attempt = attempt + 1, started_at = clo
     lease_until = clock_timestamp() + $5::double precision * interval '1 second',
     next_at = clock_timestamp() + $5::double precision * interval '1 second', sweeps = 0
 WHERE turn_id = $1 AND call_id = $2 AND state = 'released' AND generation = $3
-RETURNING attempt, cancel_requested
+RETURNING attempt, cancel_requested, started_at
 `
 
 type ClaimParams struct {
@@ -106,6 +106,7 @@ type ClaimParams struct {
 type ClaimRow struct {
 	Attempt         int32
 	CancelRequested bool
+	StartedAt       *time.Time
 }
 
 // Takes a released call: only one of several workers gets it.
@@ -118,7 +119,7 @@ func (q *Queries) Claim(ctx context.Context, arg ClaimParams) (ClaimRow, error) 
 		arg.Lease,
 	)
 	var i ClaimRow
-	err := row.Scan(&i.Attempt, &i.CancelRequested)
+	err := row.Scan(&i.Attempt, &i.CancelRequested, &i.StartedAt)
 	return i, err
 }
 
@@ -346,12 +347,12 @@ func (q *Queries) HandBack(ctx context.Context, arg HandBackParams) (int64, erro
 	return result.RowsAffected(), nil
 }
 
-const head = `-- name: Head :one
+const heads = `-- name: Heads :many
 SELECT turn_id, call_id, lane, seq, generation, state FROM calls
 WHERE conversation_id = $1 AND state IN ('released', 'running')
 `
 
-type HeadRow struct {
+type HeadsRow struct {
 	TurnID     string
 	CallID     string
 	Lane       string
@@ -360,18 +361,31 @@ type HeadRow struct {
 	State      string
 }
 
-func (q *Queries) Head(ctx context.Context, conversationID string) (HeadRow, error) {
-	row := q.db.QueryRow(ctx, head, conversationID)
-	var i HeadRow
-	err := row.Scan(
-		&i.TurnID,
-		&i.CallID,
-		&i.Lane,
-		&i.Seq,
-		&i.Generation,
-		&i.State,
-	)
-	return i, err
+func (q *Queries) Heads(ctx context.Context, conversationID string) ([]HeadsRow, error) {
+	rows, err := q.db.Query(ctx, heads, conversationID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HeadsRow
+	for rows.Next() {
+		var i HeadsRow
+		if err := rows.Scan(
+			&i.TurnID,
+			&i.CallID,
+			&i.Lane,
+			&i.Seq,
+			&i.Generation,
+			&i.State,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const heartbeat = `-- name: Heartbeat :one

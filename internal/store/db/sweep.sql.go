@@ -120,6 +120,35 @@ func (q *Queries) ForgetTold(ctx context.Context, arg ForgetToldParams) (int64, 
 	return result.RowsAffected(), nil
 }
 
+const longHistories = `-- name: LongHistories :many
+SELECT id FROM conversations WHERE history_bytes > $1 ORDER BY id LIMIT $2
+`
+
+type LongHistoriesParams struct {
+	HistoryBytes int64
+	Limit        int32
+}
+
+func (q *Queries) LongHistories(ctx context.Context, arg LongHistoriesParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, longHistories, arg.HistoryBytes, arg.Limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const markTold = `-- name: MarkTold :exec
 UPDATE calls c SET told_stream = t.stream, told_seq = t.seq
 FROM (SELECT unnest($1::text[]) AS turn_id, unnest($2::text[]) AS call_id,
@@ -275,6 +304,7 @@ SET sweeps = sweeps + 1,
 WHERE (turn_id, call_id) IN (
     SELECT q.turn_id, q.call_id FROM calls q
     WHERE q.state = 'done' AND q.told_seq IS NULL AND q.next_at < clock_timestamp()
+      AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.id = q.conversation_id AND c.purge_due)
     ORDER BY q.next_at LIMIT $1 FOR UPDATE SKIP LOCKED)
   AND told_seq IS NULL
 RETURNING conversation_id, turn_id, call_id, seq, tool, status, code, result, attempt, result_ref, accepted_at, finished_at

@@ -10,6 +10,25 @@ import (
 	"time"
 )
 
+const acceptFacts = `-- name: AcceptFacts :one
+SELECT (t.closed_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
+        AND t.generation = c.generation)::boolean AS takes_calls, c.open
+FROM turns t JOIN conversations c ON c.id = t.conversation_id WHERE t.id = $1
+`
+
+type AcceptFactsRow struct {
+	TakesCalls bool
+	Open       int32
+}
+
+// Whether the turn still takes calls, and how many of its conversation are open; read after the lock was taken.
+func (q *Queries) AcceptFacts(ctx context.Context, id string) (AcceptFactsRow, error) {
+	row := q.db.QueryRow(ctx, acceptFacts, id)
+	var i AcceptFactsRow
+	err := row.Scan(&i.TakesCalls, &i.Open)
+	return i, err
+}
+
 const closeTurn = `-- name: CloseTurn :execrows
 UPDATE turns SET closed_at = coalesce(closed_at, clock_timestamp()) WHERE id = $1
 `
@@ -187,22 +206,4 @@ func (q *Queries) TurnConversation(ctx context.Context, id string) (string, erro
 	var conversation_id string
 	err := row.Scan(&conversation_id)
 	return conversation_id, err
-}
-
-const turnOpen = `-- name: TurnOpen :one
-SELECT (closed_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp()))::boolean AS is_open, generation
-FROM turns WHERE id = $1
-`
-
-type TurnOpenRow struct {
-	IsOpen     bool
-	Generation int64
-}
-
-// Whether a turn still takes calls; read under the conversation's lock.
-func (q *Queries) TurnOpen(ctx context.Context, id string) (TurnOpenRow, error) {
-	row := q.db.QueryRow(ctx, turnOpen, id)
-	var i TurnOpenRow
-	err := row.Scan(&i.IsOpen, &i.Generation)
-	return i, err
 }

@@ -17,6 +17,7 @@ CREATE TABLE conversations (
 );
 CREATE INDEX conversations_open ON conversations (id) WHERE open > 0;
 CREATE INDEX conversations_purge ON conversations (id) WHERE purge_due;
+CREATE INDEX conversations_history ON conversations (history_bytes);
 
 CREATE TABLE turns (
     id              text        PRIMARY KEY CHECK (id ~ '^[A-Za-z0-9_-]{1,64}$'),

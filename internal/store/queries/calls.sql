@@ -32,7 +32,7 @@ SET state = 'running', token = sqlc.arg(token)::uuid, attempt = attempt + 1, sta
     lease_until = clock_timestamp() + sqlc.arg(lease)::double precision * interval '1 second',
     next_at = clock_timestamp() + sqlc.arg(lease)::double precision * interval '1 second', sweeps = 0
 WHERE turn_id = $1 AND call_id = $2 AND state = 'released' AND generation = $3
-RETURNING attempt, cancel_requested;
+RETURNING attempt, cancel_requested, started_at;
 
 -- name: Heartbeat :one
 UPDATE calls
@@ -68,7 +68,7 @@ WHERE (turn_id, call_id) = (
   AND NOT EXISTS (SELECT 1 FROM calls h WHERE h.conversation_id = $1 AND h.state IN ('released', 'running'))
 RETURNING turn_id, call_id, lane, seq, generation;
 
--- name: Head :one
+-- name: Heads :many
 SELECT turn_id, call_id, lane, seq, generation, state FROM calls
 WHERE conversation_id = $1 AND state IN ('released', 'running');
 

@@ -46,6 +46,7 @@ SET sweeps = sweeps + 1,
 WHERE (turn_id, call_id) IN (
     SELECT q.turn_id, q.call_id FROM calls q
     WHERE q.state = 'done' AND q.told_seq IS NULL AND q.next_at < clock_timestamp()
+      AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.id = q.conversation_id AND c.purge_due)
     ORDER BY q.next_at LIMIT $1 FOR UPDATE SKIP LOCKED)
   AND told_seq IS NULL
 RETURNING conversation_id, turn_id, call_id, seq, tool, status, code, result, attempt, result_ref, accepted_at, finished_at;
@@ -65,3 +66,6 @@ WHERE state = 'done' AND told_seq IS NOT NULL
 
 -- name: DropOldStaged :exec
 DELETE FROM staged WHERE created_at < clock_timestamp() - interval '24 hours';
+
+-- name: LongHistories :many
+SELECT id FROM conversations WHERE history_bytes > $1 ORDER BY id LIMIT $2;

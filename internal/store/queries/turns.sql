@@ -14,10 +14,11 @@ SELECT t.*, c.deleted_at AS conversation_deleted_at, c.generation AS conversatio
 FROM turns t JOIN conversations c ON c.id = t.conversation_id
 WHERE t.id = $1;
 
--- name: TurnOpen :one
--- Whether a turn still takes calls; read under the conversation's lock.
-SELECT (closed_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp()))::boolean AS is_open, generation
-FROM turns WHERE id = $1;
+-- name: AcceptFacts :one
+-- Whether the turn still takes calls, and how many of its conversation are open; read after the lock was taken.
+SELECT (t.closed_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
+        AND t.generation = c.generation)::boolean AS takes_calls, c.open
+FROM turns t JOIN conversations c ON c.id = t.conversation_id WHERE t.id = $1;
 
 -- name: CloseTurn :execrows
 UPDATE turns SET closed_at = coalesce(closed_at, clock_timestamp()) WHERE id = $1;

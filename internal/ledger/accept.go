@@ -1,0 +1,259 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"treeline/internal/call"
+	"treeline/internal/store/db"
+	"treeline/internal/turn"
+)
+
+// freshEvent is how long a fresh event may take before the sweeper publishes another.
+const freshEvent = 5 * time.Second
+
+// NewCall is a call that passed the door, or was refused there.
+type NewCall struct {
+	ID, Tool, Kind, Lane string
+	// Actor is the person who acts, for the portal's own calls.
+	Actor string
+	// Arguments are kept for the worker; Digest tells whether a call id is used again with others.
+	Arguments []byte
+	Digest    [32]byte
+	Paths     []string
+	// Done is the answer of a call that is done as it arrives: it touches no workspace, or the door refused it. Such a
+	// call has seq 0 and never waits.
+	Done *Outcome
+}
+
+// Accepted says what became of a call.
+type Accepted struct {
+	Seq int64
+	// Duplicate says that the call was known: nothing new was written.
+	Duplicate bool
+	// Result is set where the call is done.
+	Result *call.Result
+	// Event is to be published: the call is the head of its conversation.
+	Event *Event
+}
+
+// Accept writes calls of one turn to the ledger, in order, all or none. A call that is known already is answered with
+// what is known of it. It returns a *call.Refusal for conversation_deleted, turn_closed, busy and call_id_reused.
+func (l *Ledger) Accept(ctx context.Context, t turn.Turn, calls []NewCall) ([]Accepted, error) {
+	var out []Accepted
+	err := l.inTx(ctx, "accept calls", func(q *db.Queries) error {
+		var err error
+		out, err = l.accept(ctx, q, t, calls)
+		return err
+	})
+	return out, err
+}
+
+func (l *Ledger) accept(ctx context.Context, q *db.Queries, t turn.Turn, calls []NewCall) ([]Accepted, error) {
+	take := share
+	if anyWaits(calls) {
+		take = lock
+	}
+	generation, err := take(ctx, q, t.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	// From here on, statements that began after the lock was taken: what they see is what is decided upon.
+	facts, err := q.AcceptFacts(ctx, t.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the turn: %w", err)
+	}
+	known, err := l.known(ctx, q, t, generation, calls)
+	if err != nil {
+		return nil, err
+	}
+	if !facts.TakesCalls && !allKnown(known) {
+		return nil, refuseClosed()
+	}
+	fresh := countFresh(calls, known)
+	if waiting := int(facts.Open) + fresh - 1; fresh > 0 && waiting > l.cfg.Limits.WaitingCalls {
+		return nil, call.Refuse(call.Busy, "%d calls of this conversation are waiting already, and at most %d may. "+
+			"Nothing was done; send the same call again in a moment.", max(0, int(facts.Open)-1), l.cfg.Limits.WaitingCalls)
+	}
+	w := writer{ctx: ctx, q: q, turn: t, generation: generation, first: facts.Open == 0}
+	if fresh > 0 {
+		last, err := q.TakeSeqs(ctx, db.TakeSeqsParams{ID: t.Conversation, N: int64(fresh)})
+		if err != nil {
+			return nil, fmt.Errorf("take places in the order: %w", err)
+		}
+		w.seq = last - int64(fresh)
+	}
+	out := make([]Accepted, len(calls))
+	for i, c := range calls {
+		if known[i] != nil {
+			out[i] = *known[i]
+			continue
+		}
+		if out[i], err = l.write(&w, c); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func anyWaits(calls []NewCall) bool {
+	for _, c := range calls {
+		if c.Done == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func allKnown(known []*Accepted) bool {
+	for _, k := range known {
+		if k == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func countFresh(calls []NewCall, known []*Accepted) int {
+	n := 0
+	for i, c := range calls {
+		if known[i] == nil && c.Done == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// known looks the calls' ids up: a call sent again is answered with what became of it, and an id used for other
+// arguments is refused.
+func (l *Ledger) known(ctx context.Context, q *db.Queries, t turn.Turn, generation int64, calls []NewCall) ([]*Accepted, error) {
+	ids := make([]string, len(calls))
+	for i, c := range calls {
+		ids[i] = c.ID
+	}
+	rows, err := q.ExistingCalls(ctx, db.ExistingCallsParams{TurnID: t.ID, CallIds: ids})
+	if err != nil {
+		return nil, fmt.Errorf("look for the call ids: %w", err)
+	}
+	out := make([]*Accepted, len(calls))
+	for _, r := range rows {
+		if r.Generation != generation {
+			continue // of before a deletion: the turn takes no calls any more
+		}
+		for i, c := range calls {
+			if c.ID != r.CallID {
+				continue
+			}
+			if !bytes.Equal(r.ArgumentsSha256, c.Digest[:]) || r.Tool != c.Tool {
+				refusal := call.Refuse(call.CallIDReused, "The call id %q was used in this turn for a call of %s with other arguments. "+
+					"Nothing was done; send this call under a new id.", c.ID, r.Tool)
+				refusal.CallID = c.ID
+				return nil, refusal
+			}
+			if out[i], err = knownCall(t, r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func knownCall(t turn.Turn, r db.ExistingCallsRow) (*Accepted, error) {
+	a := &Accepted{Seq: r.Seq, Duplicate: true}
+	switch r.State {
+	case "done":
+		a.Result = &call.Result{}
+		if err := json.Unmarshal(r.Result, a.Result); err != nil {
+			return nil, fmt.Errorf("read the stored result of call %s: %w", r.CallID, err)
+		}
+	case "released":
+		// Its event may be lost; publishing it again costs nothing.
+		a.Event = &Event{Conversation: t.Conversation, Turn: t.ID, Call: r.CallID, Lane: r.Lane, Seq: r.Seq, Generation: r.Generation}
+	}
+	return a, nil
+}
+
+// writer is what the writing of one accepted step carries along.
+type writer struct {
+	ctx        context.Context
+	q          *db.Queries
+	turn       turn.Turn
+	generation int64
+	seq        int64 // the last one given
+	first      bool  // the next call that waits is the conversation's head
+}
+
+func (l *Ledger) write(w *writer, c NewCall) (Accepted, error) {
+	if c.Done != nil {
+		return l.writeDone(w, c)
+	}
+	w.seq++
+	state := "queued"
+	a := Accepted{Seq: w.seq}
+	if w.first {
+		state, w.first = "released", false
+		a.Event = &Event{Conversation: w.turn.Conversation, Turn: w.turn.ID, Call: c.ID, Lane: c.Lane, Seq: w.seq,
+			Generation: w.generation, Fresh: true}
+	}
+	err := w.q.InsertCall(w.ctx, db.InsertCallParams{
+		TurnID: w.turn.ID, CallID: c.ID, ConversationID: w.turn.Conversation, Generation: w.generation, Seq: w.seq,
+		Tool: c.Tool, Kind: c.Kind, Lane: c.Lane, Actor: c.Actor, Arguments: orEmpty(c.Arguments), ArgumentsSha256: c.Digest[:],
+		Paths: orNone(c.Paths), State: state, ResultRef: ResultRef(w.key(c)), DueAfter: freshEvent.Seconds(),
+	})
+	if err != nil {
+		return a, fmt.Errorf("write the call: %w", err)
+	}
+	return a, nil
+}
+
+func (w *writer) key(c NewCall) call.Key {
+	return call.Key{Conversation: w.turn.Conversation, Turn: w.turn.ID, Call: c.ID}
+}
+
+func (l *Ledger) writeDone(w *writer, c NewCall) (Accepted, error) {
+	now := time.Now().UTC()
+	facts := resultFacts{key: w.key(c), tool: c.Tool, attempt: 1, started: now, finished: now, arguments: c.Arguments}
+	res, stored, err := l.compose(facts, *c.Done)
+	if err != nil {
+		return Accepted{}, err
+	}
+	n, err := w.q.InsertDoneCall(w.ctx, db.InsertDoneCallParams{
+		TurnID: w.turn.ID, CallID: c.ID, ConversationID: w.turn.Conversation, Generation: w.generation,
+		Tool: c.Tool, Kind: c.Kind, Arguments: orEmpty(c.Arguments), ArgumentsSha256: c.Digest[:], Paths: orNone(c.Paths),
+		Status: status(c.Done.Status), Code: string(c.Done.Code), Result: stored.told, Output: stored.output,
+		ResultRef: res.ResultRef, StartedAt: &now, FinishedAt: &now, Attempt: 1,
+	})
+	if err != nil {
+		return Accepted{}, fmt.Errorf("write the answered call: %w", err)
+	}
+	if n == 0 { // the same call came twice at once; the other one wrote it
+		rows, err := l.known(w.ctx, w.q, w.turn, w.generation, []NewCall{c})
+		if err != nil {
+			return Accepted{}, err
+		}
+		if rows[0] == nil {
+			return Accepted{}, fmt.Errorf("write the answered call: its row is in the way and cannot be read")
+		}
+		return *rows[0], nil
+	}
+	return Accepted{Result: &res}, nil
+}
+
+func orEmpty(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func orNone(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+func status(s call.Status) *string { v := string(s); return &v }

@@ -1,0 +1,268 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/rs/zerolog"
+
+	"treeline/internal/call"
+	"treeline/internal/store/db"
+)
+
+const (
+	sweepBatch = 200
+	// sweepLock is the advisory lock of sweeping. It is held by a transaction, so that no pool can strand it.
+	sweepLock = 0x7472656c
+)
+
+// Sweeper finds what a crash left behind: calls that nothing will release, events and tellings that were lost, leases
+// that ran out, deletions not purged. Everything that it writes carries the state that it saw.
+type Sweeper struct {
+	l      *Ledger
+	bus    Bus
+	teller *Teller
+	log    zerolog.Logger
+	// BetweenReadAndWrite, if set, is called between finding an expired lease and taking it back. Tests pause there.
+	BetweenReadAndWrite func(call.Key)
+}
+
+// NewSweeper makes a sweeper; any number may run, one of them works at a time.
+func NewSweeper(l *Ledger, bus Bus, teller *Teller, log zerolog.Logger) *Sweeper {
+	return &Sweeper{l: l, bus: bus, teller: teller, log: log}
+}
+
+// Run sweeps every period until ctx ends. Errors are logged: the next sweep is the retry.
+func (s *Sweeper) Run(ctx context.Context, every time.Duration) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn().Err(err).Msg("sweep cut short")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Sweep makes one pass, unless another sweeper is at work.
+func (s *Sweeper) Sweep(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.l.pool, func(tx pgx.Tx) error {
+		mine, err := s.l.q.WithTx(tx).SweepLock(ctx, sweepLock)
+		if err != nil || !mine {
+			return err
+		}
+		// Each part runs in transactions of its own; this one only holds the lock.
+		return errors.Join(s.purge(ctx), s.expired(ctx), s.stuck(ctx), s.released(ctx), s.untold(ctx), s.prune(ctx))
+	})
+}
+
+// stuck releases the oldest call of each conversation of which nothing is released or running.
+func (s *Sweeper) stuck(ctx context.Context) error {
+	ids, err := s.l.q.Stuck(ctx, sweepBatch)
+	if err != nil {
+		return fmt.Errorf("look for stuck conversations: %w", err)
+	}
+	for _, id := range ids {
+		var next *Event
+		err := s.l.inTx(ctx, "release a stuck conversation", func(q *db.Queries) error {
+			next = nil
+			if _, err := lock(ctx, q, id); err != nil {
+				return err
+			}
+			var err error
+			next, err = releaseNext(ctx, q, id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if next == nil {
+			continue
+		}
+		s.log.Warn().Str("conversation", id).Int64("seq", next.Seq).Msg("released a conversation that nothing else would have")
+		if err := s.bus.PublishEvent(ctx, *next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// released publishes again the events of calls that have been ready for long.
+func (s *Sweeper) released(ctx context.Context) error {
+	rows, err := s.l.q.OldReleased(ctx, sweepBatch)
+	if err != nil {
+		return fmt.Errorf("look for calls that nobody took: %w", err)
+	}
+	for _, r := range rows {
+		err := s.bus.PublishEvent(ctx, Event{Conversation: r.ConversationID, Turn: r.TurnID, Call: r.CallID, Lane: r.Lane,
+			Seq: r.Seq, Generation: r.Generation})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expired takes back calls whose worker let the lease run out, or ends them after the last attempt.
+func (s *Sweeper) expired(ctx context.Context) error {
+	rows, err := s.l.q.Expired(ctx, sweepBatch)
+	if err != nil {
+		return fmt.Errorf("look for leases that ran out: %w", err)
+	}
+	for _, r := range rows {
+		key := call.Key{Conversation: r.ConversationID, Turn: r.TurnID, Call: r.CallID}
+		if s.BetweenReadAndWrite != nil {
+			s.BetweenReadAndWrite(key)
+		}
+		if err := s.takeOver(ctx, key, r); err != nil && !errors.Is(err, ErrFenced) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Sweeper) takeOver(ctx context.Context, key call.Key, r db.ExpiredRow) error {
+	if r.Token == nil {
+		return nil
+	}
+	switch {
+	case r.CancelRequested:
+		return s.endLost(ctx, key, *r.Token, cancelledOutcome())
+	case int(r.Attempt) >= s.l.cfg.MaxAttempts:
+		return s.endLost(ctx, key, *r.Token, FailedOutcome(call.WorkerLost, fmt.Sprintf("The worker doing this call was lost, %d times. "+
+			"Nothing of it was kept. The call itself may be what ends the worker: do the work in smaller parts.", r.Attempt)))
+	}
+	row, err := s.l.q.TakeBack(ctx, db.TakeBackParams{TurnID: key.Turn, CallID: key.Call, Seen: *r.Token})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil // it was finished or extended meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("take back a call: %w", err)
+	}
+	s.log.Info().Str("conversation", key.Conversation).Str("turn", key.Turn).Str("call", key.Call).Int32("attempt", r.Attempt).
+		Msg("lease ran out; the call is released again")
+	return s.bus.PublishEvent(ctx, Event{Conversation: row.ConversationID, Turn: row.TurnID, Call: row.CallID, Lane: row.Lane,
+		Seq: row.Seq, Generation: row.Generation})
+}
+
+// endLost ends a call whose lease ran out, under the token that was seen, and releases the next.
+func (s *Sweeper) endLost(ctx context.Context, key call.Key, seen uuid.UUID, o Outcome) error {
+	var told []byte
+	var next *Event
+	err := s.l.inTx(ctx, "end a lost call", func(q *db.Queries) error {
+		if _, err := lock(ctx, q, key.Conversation); err != nil {
+			return err
+		}
+		c, err := q.Call(ctx, db.CallParams{TurnID: key.Turn, CallID: key.Call})
+		if err != nil {
+			return fmt.Errorf("read the call: %w", err)
+		}
+		now := time.Now().UTC()
+		facts := resultFacts{key: key, tool: c.Tool, seq: c.Seq, attempt: int(c.Attempt), started: now, finished: now, arguments: c.Arguments}
+		if c.StartedAt != nil {
+			facts.started = c.StartedAt.UTC()
+		}
+		_, stored, err := s.l.compose(facts, o)
+		if err != nil {
+			return err
+		}
+		n, err := q.EndLost(ctx, db.EndLostParams{TurnID: key.Turn, CallID: key.Call, Code: string(o.Code), Result: stored.told,
+			FinishedAt: now, Seen: seen})
+		if err != nil {
+			return fmt.Errorf("end the call: %w", err)
+		}
+		if n == 0 {
+			return ErrFenced
+		}
+		if err := q.CloseOpen(ctx, db.CloseOpenParams{ID: key.Conversation}); err != nil {
+			return fmt.Errorf("count the call: %w", err)
+		}
+		told = stored.told
+		next, err = releaseNext(ctx, q, key.Conversation)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.teller.TellSoon(ctx, key, told)
+	if next == nil {
+		return nil
+	}
+	return s.bus.PublishEvent(ctx, *next)
+}
+
+// untold tells results whose telling is not on record.
+func (s *Sweeper) untold(ctx context.Context) error {
+	rows, err := s.l.q.Untold(ctx, sweepBatch)
+	if err != nil {
+		return fmt.Errorf("look for untold results: %w", err)
+	}
+	for _, r := range rows {
+		key := call.Key{Conversation: r.ConversationID, Turn: r.TurnID, Call: r.CallID}
+		result := r.Result
+		if result == nil {
+			result, err = DroppedResult(key, r.Tool, r.Seq, deref(r.Status), r.Code, int(r.Attempt), r.ResultRef, r.AcceptedAt, r.FinishedAt)
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.teller.Tell(ctx, key, result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purge removes the results of deleted conversations from the stream.
+func (s *Sweeper) purge(ctx context.Context) error {
+	ids, err := s.l.q.PurgesDue(ctx, sweepBatch)
+	if err != nil {
+		return fmt.Errorf("look for purges: %w", err)
+	}
+	for _, id := range ids {
+		if err := s.Purge(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Purge removes one deleted conversation's results from the stream and records that.
+func (s *Sweeper) Purge(ctx context.Context, conversation string) error {
+	if err := s.bus.PurgeConversation(ctx, conversation); err != nil {
+		return err
+	}
+	if err := s.l.q.MarkPurged(ctx, conversation); err != nil {
+		return fmt.Errorf("record the purge: %w", err)
+	}
+	return nil
+}
+
+// RetellLost marks for telling what a stream made at the given time, with its last sequence, cannot hold: it was told
+// into a stream that is gone, or past the end of this one.
+func (s *Sweeper) RetellLost(ctx context.Context, stream time.Time, lastSeq int64) error {
+	n, err := s.l.q.ForgetTold(ctx, db.ForgetToldParams{Stream: stream, LastSeq: lastSeq, Kept: s.l.cfg.Kept.Seconds()})
+	if err != nil {
+		return fmt.Errorf("look for tellings that were lost: %w", err)
+	}
+	if n > 0 {
+		s.log.Info().Int64("results", n).Msg("the stream lost results; they are told again")
+	}
+	return nil
+}
+
+// prune keeps each conversation's history within its bound, oldest first out, and drops staged bytes nobody came for.
+func (s *Sweeper) prune(ctx context.Context) error {
+	if err := s.l.q.DropOldStaged(ctx); err != nil {
+		return fmt.Errorf("drop old staged bytes: %w", err)
+	}
+	return s.l.pruneHistories(ctx)
+}
