@@ -109,7 +109,7 @@ func (s *scanner) digits() int {
 	return s.at - start
 }
 
-// lookalikes maps characters that people and models write for the ones of the grammar.
+// lookalike gives what to write for a character that people and models write in place of one of the grammar.
 func lookalike(r rune) string {
 	switch r {
 	case '\u2212', '\u2010', '\u2011', '\u2012', '\u2013', '\u2014', '\u2015', '\ufe63', '\uff0d':
