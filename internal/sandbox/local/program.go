@@ -1,0 +1,245 @@
+package local
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"treeline/internal/sandbox"
+
+	"golang.org/x/sys/unix"
+)
+
+// mainFile is where the program lies; its folder also holds the few lines that every interpreter in the sandbox runs
+// first.
+const mainFile = "/code/main.py"
+
+// environment is all that the program inherits.
+var environment = []string{
+	"PATH=/usr/local/bin:/usr/bin:/bin",
+	"HOME=/home",
+	"USER=user",
+	"LANG=C.UTF-8",
+	"TZ=UTC",
+	"TMPDIR=/tmp",
+	"PYTHONUTF8=1",
+	"PYTHONDONTWRITEBYTECODE=1",
+	"PYTHONNOUSERSITE=1",
+	"PYTHONPATH=" + sandbox.WorkFolder + ":/code",
+	"MPLBACKEND=Agg",
+	"MPLCONFIGDIR=/home/matplotlib",
+}
+
+// run starts the program and stays until it is over, for whatever reason. All of the program's processes are killed
+// before it returns; the kernel has them dead when init is.
+func run(s setup, trees rootTrees, abi int, ch *channel) ended {
+	began := time.Now()
+	pid, err := startProgram(s, trees.proc, abi)
+	if err != nil {
+		return ended{Err: asStep("start the program", err)}
+	}
+	exits := make(chan unix.WaitStatus, 1)
+	go reap(pid, exits)
+	gone := make(chan struct{})
+	go awaitHangUp(ch, gone)
+	w := watchdog{limit: s.Memory, proc: trees.proc, tree: trees.writable}
+	end := ended{Reason: string(sandbox.OK)}
+	deadline := time.NewTimer(time.Duration(s.WallMillis) * time.Millisecond)
+	tick := time.NewTicker(watchInterval)
+	for waiting := true; waiting; {
+		select {
+		case status := <-exits:
+			end.ExitCode, end.Signal = exitOf(status)
+			if end.ExitCode != 0 {
+				end.Reason = string(sandbox.Raised)
+			}
+			waiting = false
+		case <-tick.C:
+			if w.over() {
+				end.Reason, end.ExitCode, end.Signal = string(sandbox.OutOfMemory), 128+int(unix.SIGKILL), int(unix.SIGKILL)
+				waiting = false
+			}
+		case <-deadline.C:
+			end.Reason, end.ExitCode, end.Signal = string(sandbox.Timeout), 128+int(unix.SIGKILL), int(unix.SIGKILL)
+			waiting = false
+		case <-gone:
+			os.Exit(1)
+		}
+	}
+	end.DurationMicros, end.Peak = time.Since(began).Microseconds(), w.peak
+	_ = unix.Kill(-1, unix.SIGKILL)
+	return end
+}
+
+// startProgram forks the interpreter from a thread that has given up everything first. Only that thread and what it forks
+// are sealed; it ends with this function's goroutine.
+func startProgram(s setup, proc, abi int) (int, error) {
+	type result struct {
+		pid int
+		err error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread()
+		pid, err := forkSealed(s, proc, abi)
+		done <- result{pid, err}
+	}()
+	r := <-done
+	return r.pid, r.err
+}
+
+func forkSealed(s setup, proc, abi int) (int, error) {
+	if err := seal(s.Filter, abi); err != nil {
+		return 0, err
+	}
+	limit := unix.Rlimit{Cur: uint64(s.Processes + threads(proc)), Max: uint64(s.Processes + threads(proc))}
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+		return 0, fmt.Errorf("read the limit of processes: %w", err)
+	}
+	limit.Cur, limit.Max = min(limit.Cur, own.Max), min(limit.Max, own.Max)
+	// The program starts under both: killed first where the machine runs short, and few processes. The hard limit follows
+	// the fork, so that init itself keeps room for its own threads.
+	adjust(proc, 1000)
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: limit.Cur, Max: own.Max}); err != nil {
+		return 0, fmt.Errorf("limit processes: %w", err)
+	}
+	pid, forkErr := syscall.ForkExec(s.Runtime.Python, []string{s.Runtime.Python, mainFile}, &syscall.ProcAttr{
+		Dir: sandbox.WorkFolder, Env: environment, Files: []uintptr{0, 1, 2},
+	})
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &own); err != nil && forkErr == nil {
+		forkErr = err
+	}
+	adjust(proc, 0)
+	if forkErr != nil {
+		return 0, fmt.Errorf("execute %s: %w", s.Runtime.Python, forkErr)
+	}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil); err != nil {
+		return 0, fmt.Errorf("limit processes: %w", err)
+	}
+	return pid, nil
+}
+
+// seal takes every right from the calling thread, for good.
+func seal(filter []byte, abi int) error {
+	for c := range unix.CAP_LAST_CAP + 1 {
+		_ = unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0) // EINVAL past the kernel's last
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("clear ambient capabilities: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	if err := restrictFiles(abi); err != nil {
+		return err
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	if err := unix.CloseRange(3, ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors: %w", err)
+	}
+	return loadFilter(filter)
+}
+
+func loadFilter(raw []byte) error {
+	instructions := make([]unix.SockFilter, len(raw)/8)
+	for i := range instructions {
+		b := raw[i*8:]
+		instructions[i] = unix.SockFilter{
+			Code: binary.LittleEndian.Uint16(b), Jt: b[2], Jf: b[3], K: binary.LittleEndian.Uint32(b[4:]),
+		}
+	}
+	if len(instructions) == 0 {
+		return fmt.Errorf("load the filter: it is empty")
+	}
+	program := unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program)))
+	runtime.KeepAlive(instructions)
+	if errno != 0 {
+		return fmt.Errorf("load the filter: %w", errno)
+	}
+	return nil
+}
+
+// reap collects every process that ends, as the first process of a pid namespace must, until the program itself has.
+func reap(program int, exits chan<- unix.WaitStatus) {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, 0, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return
+		}
+		if pid == program && (status.Exited() || status.Signaled()) {
+			exits <- status
+		}
+	}
+}
+
+// awaitHangUp closes gone when the worker's end of the channel is.
+func awaitHangUp(ch *channel, gone chan<- struct{}) {
+	var any struct{}
+	for {
+		if _, err := ch.receive(&any); err != nil {
+			close(gone)
+			return
+		}
+	}
+}
+
+func exitOf(status unix.WaitStatus) (code, sig int) {
+	if status.Signaled() {
+		return 128 + int(status.Signal()), int(status.Signal())
+	}
+	return status.ExitStatus(), 0
+}
+
+// threads counts init's own, which count against the program's limit too.
+func threads(proc int) int {
+	body, err := readAt(proc, "self/status")
+	if err != nil {
+		return 16
+	}
+	_, rest, _ := strings.Cut(string(body), "Threads:")
+	line, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		return 16
+	}
+	return n
+}
+
+func adjust(proc, score int) {
+	fd, err := unix.Openat(proc, "self/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	_, _ = unix.Write(fd, []byte(strconv.Itoa(score)))
+}
+
+func readAt(dir int, path string) ([]byte, error) {
+	fd, err := unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	body := make([]byte, 8<<10)
+	n, err := unix.Read(fd, body)
+	if err != nil {
+		return nil, err
+	}
+	return body[:n], nil
+}

@@ -1,0 +1,138 @@
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxMessage bounds a message between worker, launcher and init; the longest carries the runtime's mounts and the filter.
+const maxMessage = 128 << 10
+
+// channel carries JSON messages and descriptors between two of our own processes.
+type channel struct{ conn *net.UnixConn }
+
+// newPair makes a channel and the file of its other end, which is for a child.
+func newPair(name string) (*channel, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a socket pair: %w", err)
+	}
+	far := os.NewFile(uintptr(fds[1]), name)
+	near, err := newChannel(os.NewFile(uintptr(fds[0]), name))
+	if err != nil {
+		far.Close()
+		return nil, nil, err
+	}
+	return near, far, nil
+}
+
+// newChannel takes over a file that is one end of a socket pair.
+func newChannel(f *os.File) (*channel, error) {
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("open the channel: %w", err)
+	}
+	conn, ok := c.(*net.UnixConn)
+	if !ok {
+		c.Close()
+		return nil, fmt.Errorf("open the channel: not a unix socket")
+	}
+	return &channel{conn}, nil
+}
+
+func (c *channel) send(message any, fds ...int) error {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("encode a message: %w", err)
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	if _, _, err := c.conn.WriteMsgUnix(body, rights, nil); err != nil {
+		return fmt.Errorf("send a message: %w", err)
+	}
+	return nil
+}
+
+// receive waits for a message. The files that came with it are the caller's to close.
+func (c *channel) receive(message any) ([]*os.File, error) {
+	body, rights := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(8*4))
+	n, rn, flags, _, err := c.conn.ReadMsgUnix(body, rights)
+	if err != nil {
+		return nil, fmt.Errorf("receive a message: %w", err)
+	}
+	files, err := parseRights(rights[:rn])
+	if err != nil {
+		return nil, err
+	}
+	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		closeAll(files)
+		return nil, fmt.Errorf("receive a message: it was cut")
+	}
+	if n == 0 {
+		closeAll(files)
+		return nil, fmt.Errorf("receive a message: %w", net.ErrClosed)
+	}
+	if err := json.Unmarshal(body[:n], message); err != nil {
+		closeAll(files)
+		return nil, fmt.Errorf("decode a message: %w", err)
+	}
+	return files, nil
+}
+
+func (c *channel) deadline(t time.Time) { _ = c.conn.SetDeadline(t) }
+
+func (c *channel) close() error { return c.conn.Close() }
+
+func parseRights(b []byte) ([]*os.File, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(b)
+	if err != nil {
+		return nil, fmt.Errorf("read passed descriptors: %w", err)
+	}
+	var files []*os.File
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			closeAll(files)
+			return nil, fmt.Errorf("read passed descriptors: %w", err)
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "passed"))
+		}
+	}
+	return files, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// stepError is an error that crosses a process boundary: what was being done, and the system's error number.
+type stepError struct {
+	Step  string `json:"step"`
+	Errno int    `json:"errno"`
+	Text  string `json:"text"`
+}
+
+func (e *stepError) Error() string { return e.Step + ": " + e.Text }
+
+// Unwrap gives the system's error, so that errors.Is works as it would have on the other side.
+func (e *stepError) Unwrap() error {
+	if e.Errno == 0 {
+		return nil
+	}
+	return unix.Errno(e.Errno)
+}
