@@ -19,6 +19,8 @@ type Limits struct {
 	ReadFiles int
 	// SearchChars is the character budget for matches and context of one search_files.
 	SearchChars int
+	// SearchLineChars is how many characters of one line a search shows; a longer line is centred on its match.
+	SearchLineChars int
 	// SearchQueries is how many strings one search_files may look for.
 	SearchQueries int
 	// ContextLines is how many lines either side of a match a search may ask for.
@@ -73,6 +75,7 @@ func DefaultLimits() Limits {
 		ReadLines:        2_000,
 		ReadFiles:        10,
 		SearchChars:      20_000,
+		SearchLineChars:  1_000,
 		SearchQueries:    5,
 		ContextLines:     3,
 		ListEntries:      1_000,
