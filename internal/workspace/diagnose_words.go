@@ -1,0 +1,282 @@
+package workspace
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"treeline/internal/call"
+)
+
+// tellPairs is how many differing characters are named, tellRunes how many code points of one.
+const (
+	tellPairs = 4
+	tellRunes = 4
+	tellRun   = 8 // lines shown of a nearest place
+)
+
+// refuseNotFound says that an excerpt is not in the file, what may have been meant, and what is there.
+func refuseNotFound(x *excerpts, e Edit) *call.Refusal {
+	find := lf(*e.Find)
+	var b strings.Builder
+	b.WriteString("find is not in the file.")
+	if len(x.norm) == 0 {
+		b.WriteString(` The file is empty; insert with {"startLine": 1, "endLine": 0, "anchor": "", "text": "new lines"}.`)
+		return call.Refuse(call.TextNotFound, "%s", b.String())
+	}
+	b.WriteString(x.sayFirstLine(find))
+	start, focus, lines := -1, 0, strings.Count(find, "\n")+1
+	if m, ok := x.meantBy(find); ok {
+		head, _ := shared(find, string(x.norm[m.place.start:m.place.end]))
+		start, focus = m.place.start, m.place.start+head
+		lines = bytes.Count(x.norm[m.place.start:m.place.end], []byte{'\n'}) + 1
+		fmt.Fprintf(&b, "%s The place meant seems to be line %d.", m.words, x.line(start)+1)
+	} else if at, agreed := x.nearest(find); telling(find, agreed) {
+		start, focus = at, at+agreed
+		b.WriteString(x.sayDifference(find, at, agreed))
+	}
+	b.WriteString(x.sayAlready(lf(*e.Replace)))
+	if start < 0 {
+		b.WriteString(" Find the place with search_files or read_file, and copy the text from there.")
+	} else {
+		b.WriteString(" The file has now, after number<TAB>:" + x.showNear(x.line(start)+1, lines, focus))
+	}
+	return call.Refuse(call.TextNotFound, "%s", b.String())
+}
+
+// sayFirstLine tells on which lines the first line of an excerpt of several lines is, or some other line of it.
+func (x *excerpts) sayFirstLine(find string) string {
+	lines := strings.Split(find, "\n")
+	if len(lines) == 1 {
+		return ""
+	}
+	tried := 0
+	for i, text := range lines {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		at, more := x.linesOf(text, i < len(lines)-1)
+		switch {
+		case len(at) > 0 && tried == 0:
+			return fmt.Sprintf(" Its first line%s is on %s %s.", textOnly(i), word(len(at)+more, "line"), numberList(at, more))
+		case len(at) > 0 && hasWord(text):
+			return fmt.Sprintf(" Its first line is nowhere in the file; its line %d is on %s %s.", i+1, word(len(at)+more, "line"),
+				numberList(at, more))
+		}
+		if tried++; tried == tellRun {
+			break
+		}
+	}
+	return " Its first line is nowhere in the file."
+}
+
+func textOnly(skipped int) string {
+	if skipped > 0 {
+		return " that is not blank"
+	}
+	return ""
+}
+
+func word(n int, one string) string {
+	if n == 1 {
+		return one
+	}
+	return one + "s"
+}
+
+// sayDifference tells how far the nearest place agrees with find and what is there instead.
+func (x *excerpts) sayDifference(find string, start, agreed int) string {
+	at := start + agreed
+	has := "the file ends"
+	if at < len(x.norm) {
+		has = "the file has " + describe(firstRune(string(x.norm[at:min(len(x.norm), at+utf8.UTFMax)])))
+	}
+	line := x.line(at)
+	return fmt.Sprintf(" The nearest place begins on line %d and agrees up to line %d, column %d: there %s where find has %s.",
+		x.line(start)+1, line+1, countRunes(string(x.norm[x.start(line):at]))+1, has, describe(firstRune(find[agreed:])))
+}
+
+func (x *excerpts) sayAlready(replace string) string {
+	text := strings.Trim(replace, "\n")
+	if !hasWord(text) {
+		return ""
+	}
+	at, ok := x.exact(text)
+	if !ok {
+		return ""
+	}
+	line := x.line(at.start)
+	if utf8.RuneCountInString(text) < 2 && string(x.doc.Text(line+1)) != text {
+		return ""
+	}
+	return fmt.Sprintf(" The new text is already there, on line %d: the edit may have been made before.", line+1)
+}
+
+// anchorHint tells where the anchor's text is, or how it misses the line that it names.
+func (x *excerpts) anchorHint(line int, anchor string) string {
+	text := strings.TrimSuffix(lf(anchor), "\n")
+	if strings.Contains(text, "\n") {
+		return " anchor is the text of one line, and this one has several: give the first of them."
+	}
+	if at, more := x.equalLines(text); len(at) > 0 && text != "" {
+		return fmt.Sprintf(" The anchor's text is on %s %s instead.", word(len(at)+more, "line"), numberList(at, more))
+	}
+	if stripped, ok := withoutNumbers(text); ok {
+		words := " anchor has the number<TAB> prefix that a read puts before each line; leave the number out."
+		if line <= len(x.doc.Lines) && stripped == string(x.doc.Text(line)) {
+			return words
+		}
+		return words + x.anchorHint(line, stripped)
+	}
+	if line <= len(x.doc.Lines) {
+		here := string(x.doc.Text(line))
+		for _, c := range causes() {
+			if c.folding.equal(text, here) {
+				return sayOnly("anchor", c.words, c.folding, text, here)
+			}
+		}
+	}
+	for _, c := range causes() {
+		if c.folding&foldSpace != 0 {
+			continue // what joins lines says nothing about one
+		}
+		if p, ok := x.findFolded(text, c.folding, true); ok {
+			n := x.line(p.start) + 1
+			return fmt.Sprintf(" The anchor's text is on no line, but line %d differs from it only in %s:%s\n", n, c.words,
+				x.show([]int{n}, 1))
+		}
+	}
+	return " The anchor's text is on no line of the file."
+}
+
+func (f folding) equal(a, b string) bool {
+	return bytes.Equal(f.fold([]byte(a)), f.fold([]byte(b)))
+}
+
+// sayOnly names the cause and the characters that differ.
+func sayOnly(what, words string, f folding, given, there string) string {
+	pairs := differing(what, f, given, there)
+	if len(pairs) == 0 {
+		return fmt.Sprintf(" %s differs only in %s.", what, words)
+	}
+	return fmt.Sprintf(" %s differs only in %s: %s.", what, words, strings.Join(pairs, "; "))
+}
+
+// differing walks two texts that are equal when folded and tells what differs, the same thing once.
+func differing(what string, f folding, given, there string) []string {
+	var told []string
+	seen := map[string]bool{}
+	a, b := []byte(given), []byte(there)
+	for i, j := 0, 0; (i < len(a) || j < len(b)) && len(told) < tellPairs; {
+		fromA, fromB := i, j
+		lenA, lenB := 0, 0
+		for first := true; first || lenA != lenB; first = false {
+			takeA := i < len(a) && (first || lenA < lenB)
+			takeB := j < len(b) && (first || lenB < lenA)
+			if !takeA && !takeB {
+				return told // no more than folding can tell
+			}
+			if takeA && takeB { // what is folded away on one side only stands against nothing
+				outA, _ := f.unit(a, i)
+				outB, _ := f.unit(b, j)
+				takeA = len(outA) == 0 || len(outB) > 0
+				takeB = len(outB) == 0 || len(outA) > 0
+			}
+			if takeA {
+				out, n := f.unit(a, i)
+				i, lenA = i+n, lenA+len(out)
+			}
+			if takeB {
+				out, n := f.unit(b, j)
+				j, lenB = j+n, lenB+len(out)
+			}
+		}
+		has, want := given[fromA:i], there[fromB:j]
+		if has == want {
+			continue
+		}
+		s := fmt.Sprintf("the file has %s where %s has %s", describe(want), what, describe(has))
+		if !seen[s] {
+			seen[s] = true
+			told = append(told, s)
+		}
+	}
+	return told
+}
+
+// describe names characters by their code points, and blanks by how many they are.
+func describe(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	r, _ := utf8.DecodeRuneInString(s)
+	if name := blankName(r); name != "" && strings.Trim(s, string(r)) == "" {
+		return plural(countRunes(s), name)
+	}
+	var parts []string
+	for _, r := range s {
+		if len(parts) == tellRunes {
+			parts = append(parts, "...")
+			break
+		}
+		if name := blankName(r); name != "" || !unicode.IsPrint(r) || unicode.Is(unicode.M, r) {
+			parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s U+%04X", name, r)))
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%c (U+%04X)", r, r))
+	}
+	return strings.Join(parts, " + ")
+}
+
+func blankName(r rune) string {
+	switch r {
+	case ' ':
+		return "space"
+	case '\t':
+		return "tab"
+	case '\n':
+		return "newline"
+	case '\r':
+		return "carriage return"
+	}
+	return ""
+}
+
+// showNear prints the lines of a nearest place; long lines round the offset in norm at which something differs.
+func (x *excerpts) showNear(from, lines, focus int) string {
+	var b strings.Builder
+	at := x.line(focus) + 1
+	if at-from >= tellRun { // what differs is far down: show the lines round it
+		from = at - tellRun/2
+	}
+	for n := from; n < from+min(lines, tellRun) && n <= len(x.doc.Lines); n++ {
+		offset := 0
+		if n == at {
+			offset = focus - x.start(n-1)
+		}
+		fmt.Fprintf(&b, "\n%d\t%s", n, clip(string(x.doc.Text(n)), offset))
+	}
+	return b.String()
+}
+
+func firstRune(s string) string {
+	_, n := utf8.DecodeRuneInString(s)
+	return s[:n]
+}
+
+func countRunes(s string) int { return utf8.RuneCountInString(s) }
+
+// runeStart moves an offset back to where a character begins; runeEnd gives where the one at an offset ends.
+func runeStart(s string, at int) int {
+	for at > 0 && at < len(s) && !utf8.RuneStart(s[at]) {
+		at--
+	}
+	return at
+}
+
+func runeEnd(s string, at int) int {
+	_, n := utf8.DecodeRuneInString(s[at:])
+	return at + n
+}
