@@ -19,13 +19,14 @@ const globExample = `A glob is like "**/*.md", "notes/*.txt" or "data/**/*.{csv,
 type glob struct {
 	below    string
 	patterns []string
+	all      bool // no pattern was given
 }
 
 // newGlob checks a pattern to be matched against paths from the root and, where below is a folder, against paths from that
 // folder as well. An empty pattern matches everything.
 func newGlob(pattern, below string) (glob, *call.Refusal) {
-	g := glob{below: below}
-	if pattern == "" {
+	g := glob{below: below, all: pattern == ""}
+	if g.all {
 		return g, nil
 	}
 	pattern = norm.NFC.String(pattern)
@@ -57,17 +58,16 @@ func newGlob(pattern, below string) (glob, *call.Refusal) {
 		if !doublestar.ValidatePattern(p) {
 			return bad("a bracket or brace is not closed")
 		}
+		if !strings.HasSuffix(p, "/") { // no file's path ends so
+			g.patterns = append(g.patterns, p)
+		}
 	}
-	g.patterns = patterns
 	return g, nil
 }
 
 // match reports whether a file is asked for.
 func (g glob) match(path string) bool {
-	if len(g.patterns) == 0 {
-		return true
-	}
-	if doesMatch(g.patterns, path) {
+	if g.all || doesMatch(g.patterns, path) {
 		return true
 	}
 	rest, ok := strings.CutPrefix(path, g.below+"/")
@@ -85,7 +85,7 @@ func doesMatch(patterns []string, path string) bool {
 
 // filter gives the entries that match.
 func (g glob) filter(entries []Entry) []Entry {
-	if len(g.patterns) == 0 {
+	if g.all {
 		return entries
 	}
 	var kept []Entry
@@ -110,7 +110,7 @@ func branches(pattern string) ([]string, bool) {
 		}
 		from := open + 1
 		for _, to := range append(commas, close) {
-			pending = append(pending, p[:open]+p[from:to]+p[close+1:])
+			pending = append(pending, joinStars(joinStars(p[:open], p[from:to]), p[close+1:]))
 			from = to + 1
 		}
 		if len(pending)+len(done) > globBranches {
@@ -118,6 +118,14 @@ func branches(pattern string) ([]string, bool) {
 		}
 	}
 	return done, true
+}
+
+// joinStars joins two pieces of a pattern so that a star on each side of the seam does not become "**", which spans parts.
+func joinStars(a, b string) string {
+	if strings.HasSuffix(a, "*") && !strings.HasSuffix(a, `\*`) && strings.HasPrefix(b, "*") {
+		b = strings.TrimLeft(b, "*")
+	}
+	return a + b
 }
 
 // firstBrace finds the first "{" of p, its "}", and the commas between them that belong to it; open is -1 if there is none.

@@ -34,6 +34,8 @@ func TestList(t *testing.T) {
 		{"a glob from the root", ListRequest{Path: "b", Glob: "b/*.md"}, []string{"b/d.md"}, 1},
 		{"a glob from the folder", ListRequest{Path: "b", Glob: "*.md"}, []string{"b/d.md"}, 1},
 		{"braces", ListRequest{Glob: "{a,b/{c,x}}.{md,txt}"}, []string{"a.md", "b/c.txt"}, 5},
+		{"stars that meet where braces were stay within a part", ListRequest{Glob: "*{.md,*}"}, []string{"a.md", "d.bin"}, 4},
+		{"an empty branch", ListRequest{Glob: "{,b/}*.md"}, []string{"a.md", "b/d.md"}, 2},
 		{"a class", ListRequest{Glob: "b/[c-d].*"}, []string{"b/c.txt", "b/d.md"}, 5},
 		{"nothing matches", ListRequest{Glob: "*.csv"}, nil, 0},
 	} {
