@@ -4,7 +4,8 @@ package schemas
 
 import "embed"
 
-// Files holds tools/*.json, one for each tool and named after it, and portal/*.json, the portal's own calls.
+// Files holds tools/*.json, one for each tool and named after it; portal/*.json, the portal's own calls; messages/*.json,
+// what travels over NATS and HTTP; and asyncapi.yaml.
 //
-//go:embed tools/*.json portal/*.json
+//go:embed tools/*.json portal/*.json messages/*.json asyncapi.yaml
 var Files embed.FS

@@ -21,7 +21,8 @@ func (a *arguments) decodeBatches() *call.Refusal {
 			array, isArray := v.([]any)
 			switch {
 			case isArray:
-				a.values[name], a.changed = array, true
+				a.values[name] = array
+				a.mended()
 			case a.tool.Name == WriteFileTool || looksEncoded(encoded):
 				return a.refuseBatch(name, describe(v), err)
 			default:
@@ -41,7 +42,8 @@ func (a *arguments) decodeBatches() *call.Refusal {
 			object, isObject := v.(map[string]any)
 			switch {
 			case isObject:
-				array[i], a.changed = object, true
+				array[i] = object
+				a.mended()
 			case a.tool.Name == WriteFileTool || looksEncoded(encoded):
 				return a.refuseBatch(item(name, i), describe(v), err)
 			}

@@ -34,6 +34,7 @@ type arguments struct {
 	values  map[string]any
 	changed bool // values are no longer what raw says
 	typed   any
+	encoded []byte // the canonical form of values, nil while it is not known
 }
 
 // Check judges a call's arguments by all that needs no look at a workspace. Nothing at all counts as {}. The refusals come
@@ -97,7 +98,7 @@ func (a *arguments) check() *call.Refusal {
 
 // decode makes the typed arguments. Once the schema holds it can fail only on a number that is too large.
 func (a *arguments) decode() *call.Refusal {
-	encoded, err := strictjson.Encode(a.values)
+	encoded, err := a.canonical()
 	if err == nil {
 		a.typed, err = Decode(a.tool.Name, encoded)
 	}
@@ -108,11 +109,26 @@ func (a *arguments) decode() *call.Refusal {
 	return nil
 }
 
+// mended says that values were changed.
+func (a *arguments) mended() { a.changed, a.encoded = true, nil }
+
+func (a *arguments) canonical() ([]byte, error) {
+	if a.encoded != nil {
+		return a.encoded, nil
+	}
+	encoded, err := strictjson.Encode(a.values)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the arguments: %w", err)
+	}
+	a.encoded = encoded
+	return encoded, nil
+}
+
 // checked gives what is known of the arguments as they are now.
 func (a *arguments) checked() (Checked, error) {
-	canonical, err := strictjson.Encode(a.values)
+	canonical, err := a.canonical()
 	if err != nil {
-		return unread(a.tool.Name, a.raw), fmt.Errorf("encoding them: %w", err)
+		return unread(a.tool.Name, a.raw), err
 	}
 	out := Checked{Arguments: canonical, Digest: digest(a.tool.Name, canonical), Paths: namedPaths(a.values), Typed: a.typed}
 	if a.changed || hasUnplainNumber(a.values) {

@@ -67,7 +67,7 @@ func (a *arguments) compose(field, s string, put func(string)) *call.Refusal {
 	}
 	if p != s {
 		put(p)
-		a.changed = true
+		a.mended()
 	}
 	return nil
 }

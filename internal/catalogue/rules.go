@@ -45,8 +45,10 @@ func (a *arguments) checkShape() *call.Refusal {
 
 // checkComposed checks what is left once every path is a path: how those of one call go together, and contents.
 func (a *arguments) checkComposed() *call.Refusal {
-	if r := a.decode(); r != nil { // again: the paths may have been composed
-		return r
+	if a.encoded == nil { // a path was composed
+		if r := a.decode(); r != nil {
+			return r
+		}
 	}
 	switch args := a.typed.(type) {
 	case DeleteFile:

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,13 +20,16 @@ const maxProblems = 3
 
 // problem is one way in which arguments break their schema.
 type problem struct {
-	rank int // the lower, the more it explains
-	at   []string
-	text string
+	rank  int // the lower, the more it explains
+	place []string
+	fault jsonschema.ErrorKind
 }
 
 // checkSchema refuses arguments that break the tool's schema. What a refusal names does not depend on chance.
 func (a *arguments) checkSchema() *call.Refusal {
+	if r := a.checkCounts(); r != nil {
+		return r
+	}
 	err := a.tool.rules.Validate(a.values)
 	if err == nil {
 		return nil
@@ -34,62 +38,116 @@ func (a *arguments) checkSchema() *call.Refusal {
 	if !errors.As(err, &invalid) {
 		return a.tool.refuse(nil, "the arguments are not what was expected")
 	}
-	problems := a.problems(invalid, nil)
-	slices.SortFunc(problems, func(a, b problem) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), compareLocations(a.at, b.at), cmp.Compare(a.text, b.text))
-	})
+	var found problems
+	found.collect(invalid)
+	if len(found.first) == 0 {
+		return a.tool.refuse(nil, "the arguments are not what was expected")
+	}
 	var texts []string
-	for i, p := range problems {
-		if i == maxProblems {
-			texts = append(texts, fmt.Sprintf("and %d more", len(problems)-maxProblems))
-			break
+	for _, p := range found.first {
+		texts = append(texts, a.explain(p))
+	}
+	if more := found.count - len(found.first); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return a.tool.refuse(found.first[0].place, "%s", strings.Join(texts, "; "))
+}
+
+// checkCounts refuses an array that is too long before the schema looks at each of what may be a million entries.
+func (a *arguments) checkCounts() *call.Refusal {
+	for _, name := range sortedKeys(a.tool.properties()) {
+		array, ok := a.values[name].([]any)
+		if !ok {
+			continue
 		}
-		texts = append(texts, p.text)
+		schema := property(a.tool.schema, name)
+		most, ok := schema["maxItems"].(json.Number)
+		if !ok {
+			continue
+		}
+		if n, err := most.Int64(); err == nil && int64(len(array)) > n {
+			return a.tool.refuse([]string{name}, "%s", wrong([]string{name}, schema, array))
+		}
 	}
-	return a.tool.refuse(problems[0].at, "%s", strings.Join(texts, "; "))
+	return nil
 }
 
-// problems collects the leaves of a validation error.
-func (a *arguments) problems(e *jsonschema.ValidationError, found []problem) []problem {
-	if len(e.Causes) == 0 {
-		return append(found, a.explain(e)...)
-	}
+// problems keeps the first few of many problems and counts all.
+type problems struct {
+	first []problem
+	count int
+}
+
+// collect goes through the leaves of a validation error.
+func (ps *problems) collect(e *jsonschema.ValidationError) {
 	for _, cause := range e.Causes {
-		found = a.problems(cause, found)
+		ps.collect(cause)
 	}
-	return found
+	if len(e.Causes) > 0 {
+		return
+	}
+	switch k := e.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			ps.add(rankUnknown, e, name)
+		}
+	case *kind.Required:
+		for _, name := range k.Missing {
+			ps.add(rankMissing, e, name)
+		}
+	default:
+		ps.add(rankWrong, e)
+	}
 }
 
+// add counts a problem and keeps it if it is one of the first. The place is copied only then.
+func (ps *problems) add(rank int, e *jsonschema.ValidationError, name ...string) {
+	ps.count++
+	p := problem{rank: rank, place: e.InstanceLocation, fault: e.ErrorKind}
+	if len(name) > 0 {
+		p.place = append(slices.Clone(p.place), name...)
+	}
+	at, _ := slices.BinarySearchFunc(ps.first, p, compareProblems)
+	if at == maxProblems {
+		return
+	}
+	ps.first = slices.Insert(ps.first, at, p)
+	ps.first = ps.first[:min(len(ps.first), maxProblems)]
+}
+
+func compareProblems(a, b problem) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), compareLocations(a.place, b.place),
+		strings.Compare(strings.Join(a.fault.KeywordPath(), "/"), strings.Join(b.fault.KeywordPath(), "/")))
+}
+
+// Ranks of problems.
 const (
-	rankUnknown = iota
+	rankUnknown = iota // a field that there is not: it often explains the others
 	rankMissing
 	rankWrong
 )
 
-func (a *arguments) explain(e *jsonschema.ValidationError) []problem {
-	at := e.InstanceLocation
-	schema, value := a.at(at)
-	var found []problem
-	switch k := e.ErrorKind.(type) {
-	case *kind.AdditionalProperties:
-		for _, name := range k.Properties {
-			field := append(slices.Clone(at), name)
-			found = append(found, problem{rankUnknown, field, unknownField(spell(at), name, schema)})
-		}
-		return found
-	case *kind.Required:
-		for _, name := range k.Missing {
-			field := append(slices.Clone(at), name)
-			found = append(found, problem{rankMissing, field,
-				fmt.Sprintf("`%s` is missing: it must be %s", spell(field), expected(property(schema, name)))})
-		}
-		return found
+// explain says what is wrong at one place.
+func (a *arguments) explain(p problem) string {
+	schema, value := a.at(p.place)
+	switch p.rank {
+	case rankUnknown:
+		outer := p.place[:len(p.place)-1]
+		schema, _ = a.at(outer)
+		return unknownField(spell(outer), p.place[len(outer)], schema)
+	case rankMissing:
+		return fmt.Sprintf("`%s` is missing: it must be %s", spell(p.place), expected(schema))
 	}
-	text := fmt.Sprintf("`%s` must be %s, and %s came", spell(at), expected(schema), describe(value))
-	if fix := fixOf(at, schema, value); fix != "" {
+	return wrong(p.place, schema, value)
+}
+
+// wrong says what a value should have been and, where that can be told, how to mend it.
+func wrong(place []string, schema map[string]any, value any) string {
+	text := fmt.Sprintf("`%s` must be %s, and %s came", spell(place), expected(schema), describe(value))
+	if fix := fixOf(place, schema, value); fix != "" {
 		text += ": " + fix
 	}
-	return []problem{{rankWrong, at, text}}
+	return text
 }
 
 // at gives the part of the schema and of the arguments at a place.
@@ -107,6 +165,11 @@ func (a *arguments) at(place []string) (map[string]any, any) {
 		}
 	}
 	return schema, value
+}
+
+func (t Tool) properties() map[string]any {
+	found, _ := t.schema["properties"].(map[string]any)
+	return found
 }
 
 func property(schema map[string]any, name string) map[string]any {

@@ -153,9 +153,9 @@ func unknownField(where, name string, schema map[string]any) string {
 	}
 	hint := ""
 	if near := closest(name, known); near != "" {
-		hint = fmt.Sprintf(", did you mean `%s`?", near)
+		hint = fmt.Sprintf("did you mean `%s`? ", near)
 	}
-	return fmt.Sprintf("`%s` is not a field %s(the fields are %s)%s", shown, in, strings.Join(known, ", "), hint)
+	return fmt.Sprintf("`%s` is not a field %s(%sthe fields are %s)", shown, in, hint, strings.Join(known, ", "))
 }
 
 // closest gives the known name that an unknown one most likely stands for, or "".
