@@ -69,7 +69,7 @@ type Spec struct {
 type Limits struct {
 	Wall      time.Duration // from the program's start until all is killed
 	Memory    int64         // bytes of the whole group of processes, files written to memory included
-	Processes int           // processes and threads at a time
+	Processes int           // processes and threads at a time, the program's first included; a driver may keep a few for itself
 	Disk      int64         // bytes written to workspace/, the working folder, the home and /tmp together
 	Inodes    int64         // files, folders and links in the same places
 	FileSize  int64         // bytes of one file

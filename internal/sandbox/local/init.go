@@ -41,11 +41,11 @@ func initMain() int {
 }
 
 func prepare(s setup) (rootTrees, int, error) {
-	if err := shield(); err != nil {
-		return rootTrees{}, 0, err
-	}
 	trees, err := makeRoot(s)
 	if err != nil {
+		return rootTrees{}, 0, err
+	}
+	if err := shield(); err != nil {
 		return rootTrees{}, 0, err
 	}
 	if err := unix.Sethostname([]byte("sandbox")); err != nil {

@@ -92,7 +92,7 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec) (*Session, error)
 }
 
 func (d *Driver) open(ctx context.Context, s *Session) error {
-	ends, err := s.openPipes()
+	ends, err := s.openPipes(d.options.User)
 	if err != nil {
 		return err
 	}
@@ -180,13 +180,4 @@ func (d *Driver) candidates() []string {
 		out = append(out, "/usr/bin/python3")
 	}
 	return out
-}
-
-// Probe makes a sandbox and runs a program in it.
-func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
-	s, err := d.start(ctx, sandbox.Spec{})
-	if err != nil {
-		return sandbox.Report{}, err
-	}
-	return sandbox.Report{Driver: Name}, s.Close()
 }

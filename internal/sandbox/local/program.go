@@ -6,7 +6,6 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -40,7 +39,7 @@ var environment = []string{
 // before it returns; the kernel has them dead when init is.
 func run(s setup, trees rootTrees, abi int, ch *channel) ended {
 	began := time.Now()
-	pid, err := startProgram(s, trees.proc, abi)
+	pid, err := startProgram(s, trees, abi)
 	if err != nil {
 		return ended{Err: asStep("start the program", err)}
 	}
@@ -48,7 +47,7 @@ func run(s setup, trees rootTrees, abi int, ch *channel) ended {
 	go reap(pid, exits)
 	gone := make(chan struct{})
 	go awaitHangUp(ch, gone)
-	w := watchdog{limit: s.Memory, proc: trees.proc, tree: trees.writable}
+	w := newWatchdog(s.Memory, trees)
 	end := ended{Reason: string(sandbox.OK)}
 	deadline := time.NewTimer(time.Duration(s.WallMillis) * time.Millisecond)
 	tick := time.NewTicker(watchInterval)
@@ -79,7 +78,7 @@ func run(s setup, trees rootTrees, abi int, ch *channel) ended {
 
 // startProgram forks the interpreter from a thread that has given up everything first. Only that thread and what it forks
 // are sealed; it ends with this function's goroutine.
-func startProgram(s setup, proc, abi int) (int, error) {
+func startProgram(s setup, trees rootTrees, abi int) (int, error) {
 	type result struct {
 		pid int
 		err error
@@ -87,43 +86,44 @@ func startProgram(s setup, proc, abi int) (int, error) {
 	done := make(chan result)
 	go func() {
 		runtime.LockOSThread()
-		pid, err := forkSealed(s, proc, abi)
+		pid, err := forkSealed(s, trees, abi)
 		done <- result{pid, err}
 	}()
 	r := <-done
-	return r.pid, r.err
+	if r.err != nil {
+		return 0, r.err
+	}
+	return r.pid, adjust(trees.score, 0)
 }
 
-func forkSealed(s setup, proc, abi int) (int, error) {
-	if err := seal(s.Filter, abi); err != nil {
-		return 0, err
-	}
-	limit := unix.Rlimit{Cur: uint64(s.Processes + threads(proc)), Max: uint64(s.Processes + threads(proc))}
+// forkSealed forks under both: killed first where the machine runs short, and few processes. The hard limit of processes
+// follows the fork, so that init itself keeps room for its own threads.
+func forkSealed(s setup, trees rootTrees, abi int) (int, error) {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
 		return 0, fmt.Errorf("read the limit of processes: %w", err)
 	}
-	limit.Cur, limit.Max = min(limit.Cur, own.Max), min(limit.Max, own.Max)
-	// The program starts under both: killed first where the machine runs short, and few processes. The hard limit follows
-	// the fork, so that init itself keeps room for its own threads.
-	adjust(proc, 1000)
-	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: limit.Cur, Max: own.Max}); err != nil {
+	// Init's threads count against the limit too; this one is about to leave.
+	most := min(uint64(s.Processes+threads(trees.proc)-1), own.Max)
+	if err := adjust(trees.score, 1000); err != nil {
+		return 0, err
+	}
+	if err := seal(s.Filter, abi); err != nil {
+		return 0, err
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: own.Max}); err != nil {
 		return 0, fmt.Errorf("limit processes: %w", err)
 	}
-	pid, forkErr := syscall.ForkExec(s.Runtime.Python, []string{s.Runtime.Python, mainFile}, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(s.Runtime.Python, []string{s.Runtime.Python, mainFile}, &syscall.ProcAttr{
 		Dir: sandbox.WorkFolder, Env: environment, Files: []uintptr{0, 1, 2},
 	})
-	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &own); err != nil && forkErr == nil {
-		forkErr = err
+	if err != nil {
+		return 0, fmt.Errorf("execute %s: %w", s.Runtime.Python, err)
 	}
-	adjust(proc, 0)
-	if forkErr != nil {
-		return 0, fmt.Errorf("execute %s: %w", s.Runtime.Python, forkErr)
-	}
-	if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil); err != nil {
+	if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}, nil); err != nil {
 		return 0, fmt.Errorf("limit processes: %w", err)
 	}
-	return pid, nil
+	return pid, unix.Setrlimit(unix.RLIMIT_NPROC, &own)
 }
 
 // seal takes every right from the calling thread, for good.
@@ -208,35 +208,39 @@ func exitOf(status unix.WaitStatus) (code, sig int) {
 
 // threads counts init's own, which count against the program's limit too.
 func threads(proc int) int {
-	body, err := readAt(proc, "self/status")
+	body, err := readAt(proc, "self/status", make([]byte, statusSize))
 	if err != nil {
-		return 16
+		return 1
 	}
-	_, rest, _ := strings.Cut(string(body), "Threads:")
-	line, _, _ := strings.Cut(rest, "\n")
-	n, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		return 16
-	}
-	return n
+	return max(1, int(number(statusField(body, "Threads:"))))
 }
 
-func adjust(proc, score int) {
+// openScore opens the file that says how readily the kernel is to kill this process, and what it forks, when the machine
+// runs short. It must be opened before shield, after which the file is no longer this user's.
+func openScore(proc int) (int, error) {
 	fd, err := unix.Openat(proc, "self/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return
+		return -1, fmt.Errorf("open the score for running short of memory: %w", err)
 	}
-	defer unix.Close(fd)
-	_, _ = unix.Write(fd, []byte(strconv.Itoa(score)))
+	return fd, nil
 }
 
-func readAt(dir int, path string) ([]byte, error) {
+func adjust(score, value int) error {
+	if _, err := unix.Pwrite(score, []byte(strconv.Itoa(value)), 0); err != nil {
+		return fmt.Errorf("set the score for running short of memory: %w", err)
+	}
+	return nil
+}
+
+// statusSize is more than the longest of the kernel's accounts of a process that are read here.
+const statusSize = 8 << 10
+
+func readAt(dir int, path string, body []byte) ([]byte, error) {
 	fd, err := unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	body := make([]byte, 8<<10)
 	n, err := unix.Read(fd, body)
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func ask(candidate string) (description, error) {
 var shared = []string{
 	"/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/lib", "/lib64", "/usr/share/zoneinfo", "/usr/share/fonts",
 	"/usr/share/fontconfig", "/usr/share/matplotlib", "/usr/share/mime", "/usr/share/tcltk", "/usr/share/python3",
-	"/usr/share/python-wheels", "/etc/ld.so.cache",
+	"/usr/share/python-wheels", "/etc/ld.so.cache", "/etc/matplotlibrc",
 }
 
 // tools are the programs beside the interpreter that the standard library runs.

@@ -22,6 +22,7 @@ type rootTrees struct {
 	writable int // tmpfs with work, tmp, home and shm
 	readable int // tmpfs with inputs, skills and code, which the program sees read-only
 	proc     int // the namespace's own /proc, writable, for init
+	score    int // init's oom_score_adj
 }
 
 // mounter makes the root step by step and remembers the first failure.
@@ -60,6 +61,7 @@ func makeRoot(s setup) (rootTrees, error) {
 	m.do("place the trees", func() error { return t.place() })
 	m.do("make the trees' folders", func() error { return t.folders() })
 	m.do("mount the trees", func() error { return t.attach() })
+	m.do("look at init", func() (err error) { t.score, err = openScore(t.proc); return err })
 	m.do("make the root read-only", func() error {
 		return unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: readFlags})
 	})

@@ -19,16 +19,17 @@ const graceTime = time.Second
 
 // Session is one sealed run.
 type Session struct {
-	limits sandbox.Limits
-	ch     *channel
-	pid    int
-	pidfd  *os.File
-	out    [2]*os.File // read ends of stdout and stderr
-	trees  [2]*os.File // the writable tree and the read-only one
-	put    filler
-	taken  *sandbox.Tree
-	ran    bool
-	lost   bool
+	limits   sandbox.Limits
+	ch       *channel
+	pid      int
+	pidfd    *os.File
+	out      [2]*os.File // read ends of stdout and stderr
+	trees    [2]*os.File // the writable tree and the read-only one
+	put      filler
+	taken    *sandbox.Tree
+	ran      bool
+	lost     bool
+	landlock int
 
 	gone     chan struct{} // closed when every process of the session is dead
 	stopped  chan struct{} // closed by the first Stop
@@ -44,7 +45,7 @@ var _ sandbox.Session = (*Session)(nil)
 func (s *Session) InitPID() int { return s.pid }
 
 // openPipes makes the session's channel and output pipes and gives the ends that are init's.
-func (s *Session) openPipes() ([]*os.File, error) {
+func (s *Session) openPipes(user int) ([]*os.File, error) {
 	near, far, err := newPair("init")
 	if err != nil {
 		return nil, err
@@ -59,6 +60,12 @@ func (s *Session) openPipes() ([]*os.File, error) {
 		}
 		s.out[i] = r
 		ends = append(ends, w)
+		if os.Geteuid() == 0 { // so that the program may open /dev/stdout
+			if err := w.Chown(user, user); err != nil {
+				closeAll(ends)
+				return nil, fmt.Errorf("make the output pipes: %w", err)
+			}
+		}
 	}
 	return ends, nil
 }
@@ -88,7 +95,7 @@ func (s *Session) prepare(ctx context.Context, files *runtimeFiles, filter []byt
 		closeAll(trees)
 		return unavailable(r.Err)
 	}
-	s.trees = [2]*os.File(trees)
+	s.trees, s.landlock = [2]*os.File(trees), r.Landlock
 	s.put = newFiller(s.trees, l.Inputs)
 	return nil
 }

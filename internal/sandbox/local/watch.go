@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,6 +19,16 @@ type watchdog struct {
 	proc  int // the namespace's /proc
 	tree  int // the writable tmpfs
 	peak  int64
+
+	entries []byte // room to list processes in
+	status  []byte // room to read about one
+	pids    []string
+}
+
+func newWatchdog(limit int64, trees rootTrees) *watchdog {
+	return &watchdog{
+		limit: limit, proc: trees.proc, tree: trees.writable, entries: make([]byte, 16<<10), status: make([]byte, statusSize),
+	}
 }
 
 // over measures and reports whether the group is past its limit.
@@ -36,27 +47,28 @@ func (w *watchdog) rough() (int64, []string) {
 	used := w.files()
 	processes := w.processes()
 	for _, pid := range processes {
-		body, err := readAt(w.proc, pid+"/statm")
+		body, err := readAt(w.proc, pid+"/statm", w.status)
 		if err != nil {
 			continue // it has ended
 		}
-		fields := bytes.Fields(body)
-		if len(fields) < 3 {
-			continue
-		}
-		used += page * (number(fields[1]) - w.fileBacked(pid, fields))
+		_, rest, _ := bytes.Cut(body, []byte(" "))
+		resident, rest, _ := bytes.Cut(rest, []byte(" "))
+		shared, _, _ := bytes.Cut(rest, []byte(" "))
+		used += page * (number(resident) - w.fileBacked(pid, number(shared)))
 	}
 	return used, processes
 }
 
+// unlooked bounds, in pages and for the whole group, the shared memory that is taken for files without a closer look.
+const unlooked = 32768
+
 // fileBacked gives the resident pages that are the interpreter's own files: the kernel takes those back when it must.
-// statm's third field counts shared memory along with them, which is told apart only for a process that has much.
-func (w *watchdog) fileBacked(pid string, fields [][]byte) int64 {
-	shared := number(fields[2])
-	if shared < 4096 {
+// What statm calls shared counts shared memory along with them, which is told apart only for a process that has much.
+func (w *watchdog) fileBacked(pid string, shared int64) int64 {
+	if shared < unlooked/int64(len(w.pids)+1) {
 		return shared
 	}
-	body, err := readAt(w.proc, pid+"/status")
+	body, err := readAt(w.proc, pid+"/status", w.status)
 	if err != nil {
 		return 0
 	}
@@ -67,7 +79,7 @@ func (w *watchdog) fileBacked(pid string, fields [][]byte) int64 {
 func (w *watchdog) exact(processes []string) int64 {
 	var private, shared int64
 	for _, pid := range processes {
-		body, err := readAt(w.proc, pid+"/smaps_rollup")
+		body, err := readAt(w.proc, pid+"/smaps_rollup", w.status)
 		if err != nil {
 			continue
 		}
@@ -92,30 +104,27 @@ func (w *watchdog) processes() []string {
 		return nil
 	}
 	defer unix.Close(fd)
-	var names, pids []string
-	buf := make([]byte, 16<<10)
+	w.pids = w.pids[:0]
 	for {
-		n, err := unix.ReadDirent(fd, buf)
+		n, err := unix.ReadDirent(fd, w.entries)
 		if err != nil || n <= 0 {
 			break
 		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
-		for _, name := range names {
-			if name[0] >= '1' && name[0] <= '9' && name != "1" {
-				pids = append(pids, name)
-			}
-		}
+		_, _, w.pids = unix.ParseDirent(w.entries[:n], -1, w.pids)
 	}
-	return pids
+	w.pids = slices.DeleteFunc(w.pids, func(name string) bool { return name[0] < '1' || name[0] > '9' || name == "1" })
+	return w.pids
+}
+
+// statusField gives the value on the line that begins with field.
+func statusField(body []byte, field string) []byte {
+	_, rest, _ := bytes.Cut(body, []byte("\n"+field))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	return bytes.TrimSpace(line)
 }
 
 func kilobytes(body []byte, field string) int64 {
-	_, rest, found := bytes.Cut(body, []byte("\n"+field))
-	if !found {
-		return 0
-	}
-	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	return number(bytes.TrimSuffix(bytes.TrimSpace(line), []byte(" kB")))
+	return number(bytes.TrimSuffix(statusField(body, field), []byte(" kB")))
 }
 
 func number(b []byte) int64 {
