@@ -51,6 +51,7 @@ type Tool struct {
 	// Portal marks the portal's own calls, which no turn is ever offered.
 	Portal bool
 
+	template string // the description with what may still be filled in
 	rules    *jsonschema.Schema
 	schema   map[string]any
 	examples []json.RawMessage
@@ -58,8 +59,9 @@ type Tool struct {
 
 // Catalogue is the list of tools. It does not change once it is loaded and may be used by many goroutines.
 type Catalogue struct {
-	tools  []Tool
-	byName map[string]int
+	tools     []Tool
+	byName    map[string]int
+	installed string
 }
 
 // installedMark stands in run_code's description for what WithInstalled fills in.
@@ -128,14 +130,9 @@ func (c *Catalogue) Names() []string {
 // WithInstalled gives a catalogue whose run_code says what the sandbox has installed, such as "Python 3.12; numpy 2.1,
 // pandas 2.2". The catalogue it is asked of stays as it is.
 func (c *Catalogue) WithInstalled(text string) *Catalogue {
-	w := &Catalogue{tools: slices.Clone(c.tools), byName: c.byName}
-	i := c.byName[RunCodeTool]
-	w.tools[i].Description = strings.ReplaceAll(w.tools[i].template(), installedMark, text)
+	w := &Catalogue{tools: slices.Clone(c.tools), byName: c.byName, installed: text}
+	for i := range w.tools {
+		w.tools[i].Description = strings.ReplaceAll(w.tools[i].template, installedMark, text)
+	}
 	return w
-}
-
-// template is the description as the schema has it.
-func (t Tool) template() string {
-	text, _ := t.schema["description"].(string)
-	return text
 }

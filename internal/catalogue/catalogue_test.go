@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"treeline/internal/call"
+	"treeline/internal/workspace"
 )
 
 func TestTheCatalogue(t *testing.T) {
@@ -98,6 +100,51 @@ func TestWithInstalled(t *testing.T) {
 	}
 	if _, r := w.Check(RunCodeTool, []byte(`{"code":"1"}`)); r != nil {
 		t.Error(r)
+	}
+}
+
+func TestWithLimits(t *testing.T) {
+	c := load(t)
+	limits := workspace.DefaultLimits()
+	for _, name := range c.Names() {
+		before, _ := c.Tool(name)
+		after, _ := c.WithLimits(limits).Tool(name)
+		if before.Description != after.Description {
+			t.Errorf("%s states other defaults than those of the code:\n%s\n%s", name, before.Description, after.Description)
+		}
+	}
+	for _, s := range statements {
+		if tool, _ := c.Tool(s.tool); strings.Count(tool.Description, s.words) != 1 {
+			t.Errorf("%s does not say %q once", s.tool, s.words)
+		}
+	}
+	limits.ListEntries, limits.ReadChars, limits.RunTime, limits.RunMemoryBytes = 50, 1_234_567, time.Minute, 1536<<20
+	w := c.WithInstalled("numpy").WithLimits(limits)
+	for name, part := range map[string]string{ListFilesTool: "At most 50 files", ReadFileTool: "1,234,567 characters", RunCodeTool: "60 seconds unless"} {
+		if tool, _ := w.Tool(name); !strings.Contains(tool.Description, part) {
+			t.Errorf("%s does not say %q: %s", name, part, tool.Description)
+		}
+	}
+	if tool, _ := w.Tool(RunCodeTool); !strings.Contains(tool.Description, "1536 MiB") || !strings.Contains(tool.Description, "Installed: numpy.") {
+		t.Error(tool.Description)
+	}
+}
+
+func TestClosest(t *testing.T) {
+	read := []string{"endLine", "files", "path", "startColumn", "startLine"}
+	edit := []string{"all", "anchor", "endLine", "expectedMatches", "find", "replace", "startLine", "text"}
+	for _, tc := range []struct {
+		name  string
+		known []string
+		want  string
+	}{
+		{"start_line", read, "startLine"}, {"StartLine", read, "startLine"}, {"end", read, "endLine"}, {"line", read, "startLine"},
+		{"file", read, "path"}, {"file_path", read, "path"}, {"pth", read, "path"}, {"old_string", edit, "find"}, {"new_text", edit, "replace"},
+		{"anchors", edit, "anchor"}, {"zzzzzz", read, ""}, {"", read, ""}, {"encoding", []string{"from", "to"}, ""}, {strings.Repeat("path", 1000), read, ""},
+	} {
+		if got := closest(tc.name, tc.known); got != tc.want {
+			t.Errorf("%.20s is taken for %q, want %q", tc.name, got, tc.want)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func (t Tool) withSchema(raw []byte) (Tool, error) {
 		}
 		t.examples = append(t.examples, b.Bytes())
 	}
-	t.Description = t.template()
+	t.template, _ = schema["description"].(string)
 	t.Schema, err = without(raw, "title", "description")
 	return t, err
 }

@@ -158,52 +158,6 @@ func unknownField(where, name string, schema map[string]any) string {
 	return fmt.Sprintf("`%s` is not a field %s(%sthe fields are %s)", shown, in, hint, strings.Join(known, ", "))
 }
 
-// closest gives the known name that an unknown one most likely stands for, or "".
-func closest(name string, known []string) string {
-	if len(name) > 4*shownChars {
-		return ""
-	}
-	asked := plainName(name)
-	best, least := "", len(name)+1
-	for _, k := range known {
-		candidate := plainName(k)
-		d := distance(asked, candidate)
-		if asked != "" && (strings.Contains(candidate, asked) || strings.Contains(asked, candidate)) {
-			d = min(d, 1)
-		}
-		if d < least && d <= max(len(asked), len(candidate))/2 {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// plainName takes start_line, StartLine and start-line for one.
-func plainName(s string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
-}
-
-// distance is the number of single-byte changes between two short names.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := corner
-			if a[i] != b[j] {
-				change++
-			}
-			corner = row[j+1]
-			row[j+1] = min(change, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
-}
-
 // spell writes a place as files[1].path.
 func spell(at []string) string {
 	var b strings.Builder
