@@ -149,7 +149,7 @@ type PortalDelete struct {
 // PortalRevert puts one file, or with an empty Path the whole tree, back to what it was before the call BeforeSeq.
 type PortalRevert struct {
 	BeforeSeq int64  `json:"beforeSeq"`
-	Path      string `json:"path"`
+	Path      string `json:"path,omitempty"`
 }
 
 // Decode gives the typed arguments of a call (ListFiles for list_files and so on, by value) from the arguments that Check
