@@ -5,6 +5,7 @@ package call
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -48,6 +49,17 @@ type Content struct {
 
 // Text makes a text block.
 func Text(s string) Content { return Content{Type: "text", Text: s} }
+
+// TextOf joins the text blocks of a content, a newline between two.
+func TextOf(content []Content) string {
+	var parts []string
+	for _, c := range content {
+		if c.Type == "text" {
+			parts = append(parts, c.Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
 
 // MarshalJSON keeps the text member of a text block even where it is empty, as MCP asks.
 func (c Content) MarshalJSON() ([]byte, error) {

@@ -28,6 +28,8 @@ type Answer struct {
 	Result *call.Result
 	// State is the ledger's: queued, released, running, done.
 	State string
+	// Duplicate says that the call was known before it was sent this time.
+	Duplicate bool
 }
 
 // Notice is one event of a turn, for a subscriber: a result or a progress.

@@ -34,8 +34,10 @@ type Accepted struct {
 	Seq int64
 	// Duplicate says that the call was known: nothing new was written.
 	Duplicate bool
-	// Result is set where the call is done.
+	State     State
+	// Result is set where the call is done; Told is its wire form where it is new and is to be told.
 	Result *call.Result
+	Told   []byte
 	// Event is to be published: the call is the head of its conversation.
 	Event *Event
 }
@@ -162,7 +164,7 @@ func (l *Ledger) known(ctx context.Context, q *db.Queries, t turn.Turn, generati
 }
 
 func knownCall(t turn.Turn, r db.ExistingCallsRow) (*Accepted, error) {
-	a := &Accepted{Seq: r.Seq, Duplicate: true}
+	a := &Accepted{Seq: r.Seq, State: State(r.State), Duplicate: true}
 	switch r.State {
 	case "done":
 		a.Result = &call.Result{}
@@ -191,17 +193,16 @@ func (l *Ledger) write(w *writer, c NewCall) (Accepted, error) {
 		return l.writeDone(w, c)
 	}
 	w.seq++
-	state := "queued"
-	a := Accepted{Seq: w.seq}
+	a := Accepted{Seq: w.seq, State: Queued}
 	if w.first {
-		state, w.first = "released", false
+		w.first, a.State = false, Released
 		a.Event = &Event{Conversation: w.turn.Conversation, Turn: w.turn.ID, Call: c.ID, Lane: c.Lane, Seq: w.seq,
 			Generation: w.generation, Fresh: true}
 	}
 	err := w.q.InsertCall(w.ctx, db.InsertCallParams{
 		TurnID: w.turn.ID, CallID: c.ID, ConversationID: w.turn.Conversation, Generation: w.generation, Seq: w.seq,
 		Tool: c.Tool, Kind: c.Kind, Lane: c.Lane, Actor: c.Actor, Arguments: orEmpty(c.Arguments), ArgumentsSha256: c.Digest[:],
-		Paths: orNone(c.Paths), State: state, ResultRef: ResultRef(w.key(c)), DueAfter: freshEvent.Seconds(),
+		Paths: orNone(c.Paths), State: string(a.State), ResultRef: ResultRef(w.key(c)), DueAfter: freshEvent.Seconds(),
 	})
 	if err != nil {
 		return a, fmt.Errorf("write the call: %w", err)
@@ -239,7 +240,7 @@ func (l *Ledger) writeDone(w *writer, c NewCall) (Accepted, error) {
 		}
 		return *rows[0], nil
 	}
-	return Accepted{Result: &res}, nil
+	return Accepted{State: Done, Result: &res, Told: stored.told}, nil
 }
 
 func orEmpty(b []byte) []byte {

@@ -20,13 +20,6 @@ import (
 	"treeline/internal/workspace"
 )
 
-// The lanes of calls: which workers do them.
-const (
-	LaneFile = "file"
-	LaneCode = "code"
-	LaneNone = "none" // answered by the dispatcher
-)
-
 // Config bounds the ledger.
 type Config struct {
 	Limits workspace.Limits
@@ -51,7 +44,9 @@ type Ledger struct {
 }
 
 // New makes a ledger over a migrated database.
-func New(pool *pgxpool.Pool, cfg Config) *Ledger { return &Ledger{pool: pool, q: db.New(pool), cfg: cfg} }
+func New(pool *pgxpool.Pool, cfg Config) *Ledger {
+	return &Ledger{pool: pool, q: db.New(pool), cfg: cfg}
+}
 
 // Config gives the bounds the ledger works with.
 func (l *Ledger) Config() Config { return l.cfg }
@@ -76,7 +71,9 @@ type Event struct {
 }
 
 // Key names the event's call.
-func (e Event) Key() call.Key { return call.Key{Conversation: e.Conversation, Turn: e.Turn, Call: e.Call} }
+func (e Event) Key() call.Key {
+	return call.Key{Conversation: e.Conversation, Turn: e.Turn, Call: e.Call}
+}
 
 // ErrFenced says that a call is no longer this worker's to finish: another took it over, it was done already, or its
 // conversation was deleted. The work must be thrown away.

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"treeline/internal/call"
+	"treeline/internal/store"
 	"treeline/internal/store/db"
 	"treeline/internal/workspace"
 )
@@ -64,12 +64,6 @@ func FailedOutcome(code call.Code, text string) Outcome {
 	return Outcome{Status: call.Failed, Code: code, Content: []call.Content{call.Text(text)}}
 }
 
-// StoredOutput is a result of this system's own as it is stored: what read_result reads and code is given.
-type StoredOutput struct {
-	Text string          `json:"text"`
-	Data json.RawMessage `json:"data"`
-}
-
 type resultFacts struct {
 	key               call.Key
 	tool              string
@@ -94,7 +88,7 @@ func (l *Ledger) compose(f resultFacts, o Outcome) (call.Result, storedResult, e
 		CallID: f.key.Call, TurnID: f.key.Turn, ConversationID: f.key.Conversation, Tool: f.tool, Seq: f.seq,
 		Status: o.Status, Code: o.Code, IsError: o.Status != call.OK, Data: data, Changes: changesOf(o.Changes),
 		ResultRef: ResultRef(f.key), Attempt: f.attempt, StartedAt: f.started, FinishedAt: f.finished,
-		ReplayArguments: workspace.ReplayArguments(f.tool, f.arguments, o.Status),
+		ReplayArguments: l.cfg.Limits.ReplayArguments(f.tool, f.arguments, o.Status),
 	}
 	shortened := false
 	res.Content, shortened = l.preview(o, res.ResultRef)
@@ -129,21 +123,11 @@ func storedOutput(o Outcome, data json.RawMessage) ([]byte, error) {
 		}
 		data = whole
 	}
-	b, err := json.Marshal(StoredOutput{Text: textOf(o.Content), Data: data})
+	b, err := json.Marshal(store.OwnOutput{Text: call.TextOf(o.Content), Data: data})
 	if err != nil {
 		return nil, fmt.Errorf("encode the stored result: %w", err)
 	}
 	return b, nil
-}
-
-func textOf(content []call.Content) string {
-	var parts []string
-	for _, c := range content {
-		if c.Type == "text" {
-			parts = append(parts, c.Text)
-		}
-	}
-	return strings.Join(parts, "\n")
 }
 
 // preview cuts text to the preview, block by block, within one budget. Images are never touched.
@@ -159,9 +143,9 @@ func (l *Ledger) preview(o Outcome, ref string) (content []call.Content, shorten
 		if c.Type != "text" {
 			continue
 		}
-		if cut := workspace.Preview(c.Text, l.cfg.Limits.PreviewChars, ref); cut != c.Text {
-			content[i].Text, shortened = cut, true
-		}
+		var cut bool
+		content[i].Text, cut = l.cfg.Limits.Preview(c.Text, ref)
+		shortened = shortened || cut
 	}
 	return content, shortened
 }

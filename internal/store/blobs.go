@@ -3,8 +3,11 @@ package store
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/jackc/pgx/v5"
 
 	"treeline/internal/store/db"
 )
@@ -146,5 +149,20 @@ func (b *Blobs) Keep(conversation string, sum SHA256, content []byte) {
 		b.order.Remove(last)
 		delete(b.held, e.key)
 		b.size -= int64(len(e.content))
+	}
+}
+
+// StagedBytes reads staged bytes whole. An id that is not there gives no bytes.
+func StagedBytes(ctx context.Context, q *db.Queries, id string) ([]byte, error) {
+	var out []byte
+	for piece := int32(0); ; piece++ {
+		b, err := q.StagedPiece(ctx, db.StagedPieceParams{ID: id, Piece: piece})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read staged bytes: %w", err)
+		}
+		out = append(out, b...)
 	}
 }

@@ -1,0 +1,136 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"treeline/internal/call"
+	"treeline/internal/ledger"
+	"treeline/internal/queue"
+	"treeline/internal/store/db"
+)
+
+// waiter waits for the telling of one call.
+type waiter struct {
+	key  call.Key
+	told <-chan []byte
+	sub  queue.Subscription
+	// look asks for a look at the ledger before the waiting.
+	look bool
+}
+
+func (w *waiter) stop() { w.sub.Stop() }
+
+func (d *Dispatcher) await(k call.Key) (*waiter, error) {
+	told, sub, err := d.queue.AwaitResult(k)
+	if err != nil {
+		return nil, err
+	}
+	return &waiter{key: k, told: told, sub: sub}, nil
+}
+
+// wait returns once the call is told, or when the time is up with the answer as it is known. After a reconnect it looks
+// at the ledger, since a telling may have gone by.
+func (d *Dispatcher) wait(ctx context.Context, w *waiter, a Answer, most time.Duration) (Answer, error) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for {
+		again := d.queue.Again()
+		if w.look {
+			w.look = false
+			if got, err := d.lookup(ctx, w.key); err == nil && got.Result != nil {
+				return got, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return a, nil
+		case <-timer.C:
+			return a, nil
+		case <-again:
+			w.look = true
+		case body := <-w.told:
+			var res call.Result
+			if err := json.Unmarshal(body, &res); err != nil {
+				return a, fmt.Errorf("read what was told of %s: %w", w.key, err)
+			}
+			if res.Data == nil { // told short: the ledger has it whole
+				return d.lookup(ctx, w.key)
+			}
+			a.Result, a.State = &res, string(ledger.Done)
+			return a, nil
+		}
+	}
+}
+
+// Lookup gives what is known of a call of the token's turn. A closed or expired token still reads, until the
+// conversation is deleted. The error is ErrUnknownToken, ledger.ErrNotThere, or means that the system itself failed.
+func (d *Dispatcher) Lookup(ctx context.Context, token, callID string) (Answer, error) {
+	t, err := d.turn(ctx, token)
+	if err != nil {
+		return Answer{}, err
+	}
+	if t.ConversationDeleted || t.Restored {
+		return momentary(t.Turn, Request{CallID: callID}, refuseDeleted()), nil
+	}
+	return d.lookup(ctx, call.Key{Conversation: t.Conversation, Turn: t.ID, Call: callID})
+}
+
+func (d *Dispatcher) lookup(ctx context.Context, k call.Key) (Answer, error) {
+	c, err := d.ledger.Queries().Call(ctx, db.CallParams{TurnID: k.Turn, CallID: k.Call})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Answer{}, ledger.ErrNotThere
+	}
+	if err != nil {
+		return Answer{}, fmt.Errorf("read the call: %w", err)
+	}
+	a := Answer{CallID: k.Call, Seq: c.Seq, State: c.State}
+	if c.State != string(ledger.Done) {
+		return a, nil
+	}
+	if c.Result == nil {
+		m := momentary(turnOf(k), Request{CallID: k.Call, Tool: c.Tool}, refuseDeleted())
+		return m, nil
+	}
+	a.Result = &call.Result{}
+	if err := json.Unmarshal(c.Result, a.Result); err != nil {
+		return a, fmt.Errorf("read the stored result: %w", err)
+	}
+	return a, nil
+}
+
+// Cancel ends a waiting call at once and asks the worker of a running one to stop; what is done answers with its result.
+func (d *Dispatcher) Cancel(ctx context.Context, token, callID string) (Answer, error) {
+	t, err := d.turn(ctx, token)
+	if err != nil {
+		return Answer{}, err
+	}
+	if t.ConversationDeleted || t.Restored {
+		return momentary(t.Turn, Request{CallID: callID}, refuseDeleted()), nil
+	}
+	key := call.Key{Conversation: t.Conversation, Turn: t.ID, Call: callID}
+	c, err := d.ledger.Cancel(ctx, t.Conversation, t.ID, callID)
+	if err != nil {
+		return Answer{}, err
+	}
+	if c.Told != nil {
+		d.teller.TellSoon(ctx, key, c.Told)
+	}
+	if c.Next != nil {
+		if err := d.queue.SendEvent(*c.Next); err != nil {
+			d.log.Warn().Err(err).Str("conversation", t.Conversation).Msg("event not sent; the sweeper will")
+		}
+	}
+	if c.Running {
+		if err := d.queue.PublishCancel(key); err != nil {
+			d.log.Warn().Err(err).Str("conversation", t.Conversation).Str("call", callID).Msg("cancelling not pushed; a heartbeat will tell")
+		}
+		return Answer{CallID: callID, State: string(ledger.Running)}, nil
+	}
+	return Answer{CallID: callID, Seq: c.Result.Seq, Result: c.Result, State: string(ledger.Done)}, nil
+}
