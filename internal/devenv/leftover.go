@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -22,6 +23,7 @@ const (
 // serverProcess is a process of a Postgres server.
 type serverProcess struct {
 	pid  int
+	main bool // the server itself, which the others are children of
 	ours bool // started by Treeline
 }
 
@@ -48,63 +50,67 @@ func StopLeftover(ctx context.Context, path string) error {
 // stopLeftover ends what is left of an earlier server of ours on the data folder, whose parent was killed, and removes
 // its pid file. The caller holds the folder's lock, so no living Treeline has started it.
 func stopLeftover(ctx context.Context, dataFolder string) error {
-	// Fast shutdown, immediate shutdown, the kill: each only where the one before did not do.
-	for _, step := range []struct {
+	servers, err := serversOf(dataFolder)
+	if err != nil {
+		return fmt.Errorf("looking for an earlier server: %w", err)
+	}
+	// Fast shutdown, immediate shutdown, the kill: each only where the one before did not do. Backends without their
+	// server have nothing left to finish.
+	steps := []struct {
 		signal syscall.Signal
 		wait   time.Duration
-	}{{syscall.SIGINT, 10 * time.Second}, {syscall.SIGQUIT, 5 * time.Second}, {syscall.SIGKILL, 5 * time.Second}} {
-		left, err := signalServers(dataFolder, step.signal)
+	}{{syscall.SIGINT, 10 * time.Second}, {syscall.SIGQUIT, 5 * time.Second}, {syscall.SIGKILL, 5 * time.Second}}
+	if !slices.ContainsFunc(servers, func(s serverProcess) bool { return s.main }) {
+		steps = steps[2:]
+	}
+	for _, step := range steps {
+		if err := signalServers(dataFolder, step.signal); err != nil {
+			return err
+		}
+		gone, err := noServerWithin(ctx, dataFolder, step.wait)
 		if err != nil {
 			return err
 		}
-		if left == 0 {
+		if gone {
 			return removeStalePID(dataFolder)
 		}
-		if err := waitForNoServer(ctx, dataFolder, step.wait); err != nil {
-			return err
-		}
 	}
-	left, err := serversOf(dataFolder)
-	if err != nil {
-		return err
-	}
-	if len(left) > 0 {
-		return fmt.Errorf("an earlier server (process %d) on %s does not end", left[0].pid, dataFolder)
-	}
-	return removeStalePID(dataFolder)
+	return fmt.Errorf("an earlier server on %s does not end", dataFolder)
 }
 
-// signalServers gives how many processes of ours were there to be signalled.
-func signalServers(dataFolder string, signal syscall.Signal) (int, error) {
+// signalServers signals every process of the servers on a data folder, unless one is somebody else's.
+func signalServers(dataFolder string, signal syscall.Signal) error {
 	servers, err := serversOf(dataFolder)
 	if err != nil {
-		return 0, fmt.Errorf("looking for an earlier server: %w", err)
+		return fmt.Errorf("looking for an earlier server: %w", err)
 	}
 	for _, server := range servers {
 		if !server.ours {
-			return 0, &ForeignServerError{Folder: dataFolder, PID: server.pid}
+			return &ForeignServerError{Folder: dataFolder, PID: server.pid}
 		}
 	}
 	for _, server := range servers {
 		if err := syscall.Kill(server.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return 0, fmt.Errorf("stopping an earlier server (process %d): %w", server.pid, err)
-		}
-	}
-	return len(servers), nil
-}
-
-func waitForNoServer(ctx context.Context, dataFolder string, atMost time.Duration) error {
-	deadline := time.Now().Add(atMost)
-	for time.Now().Before(deadline) {
-		left, err := serversOf(dataFolder)
-		if err != nil || len(left) == 0 {
-			return err
-		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return err
+			return fmt.Errorf("stopping an earlier server (process %d): %w", server.pid, err)
 		}
 	}
 	return nil
+}
+
+// noServerWithin tells whether all servers on a data folder have ended in time.
+func noServerWithin(ctx context.Context, dataFolder string, atMost time.Duration) (bool, error) {
+	for deadline := time.Now().Add(atMost); ; {
+		left, err := serversOf(dataFolder)
+		if err != nil || len(left) == 0 {
+			return err == nil, err
+		}
+		if time.Now().After(deadline) {
+			return false, nil
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return false, err
+		}
+	}
 }
 
 // removeStalePID removes the pid file of a server that is gone. Postgres would refuse to start if the pid in it were by

@@ -275,14 +275,15 @@ func (p *Postgres) kill() error {
 	if err := p.process.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	_, err := signalServers(p.folder.Join(dataName), syscall.SIGKILL)
-	if err := errors.Join(err, p.process.signal(syscall.SIGKILL)); err != nil {
+	data := p.folder.Join(dataName)
+	if err := errors.Join(signalServers(data, syscall.SIGKILL), p.process.signal(syscall.SIGKILL)); err != nil {
 		return err
 	}
-	if !p.process.ended(5 * time.Second) {
-		return fmt.Errorf("process %d does not end", p.process.cmd.Process.Pid)
+	gone, err := noServerWithin(context.Background(), data, 5*time.Second)
+	if err == nil && !(gone && p.process.ended(5*time.Second)) {
+		err = fmt.Errorf("process %d or a child of it does not end", p.process.cmd.Process.Pid)
 	}
-	return nil
+	return err
 }
 
 // close gives up what a server that has ended held.

@@ -40,7 +40,12 @@ func serversOf(dataFolder string) ([]serverProcess, error) {
 		if name, err := os.ReadFile(filepath.Join(folder, "comm")); err != nil || string(bytes.TrimSpace(name)) != "postgres" {
 			continue
 		}
-		found = append(found, serverProcess{pid: pid, ours: bytes.Contains(command, []byte(ourMark)) || bytes.HasPrefix(command, []byte(ourTitle))})
+		child := bytes.HasPrefix(command, []byte("postgres: ")) // its title, in place of its command line
+		mark := ourMark
+		if child {
+			mark = ourTitle
+		}
+		found = append(found, serverProcess{pid: pid, main: !child, ours: bytes.Contains(command, []byte(mark))})
 	}
 	return found, nil
 }

@@ -34,5 +34,5 @@ func serversOf(dataFolder string) ([]serverProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []serverProcess{{pid: pid, ours: bytes.Contains(options, []byte(ourMark))}}, nil
+	return []serverProcess{{pid: pid, main: true, ours: bytes.Contains(options, []byte(ourMark))}}, nil
 }
