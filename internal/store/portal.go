@@ -101,9 +101,9 @@ func (p *Portal) Piece(ctx context.Context, conversation string, sum SHA256, n i
 	return data, nil
 }
 
-// Staged names bytes that wait in the database for the call that puts them in place. What nobody comes for is dropped
+// Upload names bytes that wait in the database for the call that puts them in place. What nobody comes for is dropped
 // after a day.
-type Staged struct {
+type Upload struct {
 	ID     string
 	Bytes  int64
 	SHA256 SHA256
@@ -119,18 +119,18 @@ func (e *BodyError) Unwrap() error { return e.Err }
 
 // Stage writes all of body to the database, a piece at a time, so that memory holds at most PieceSize of it. The caller
 // bounds the body. Where it fails, with a *BodyError if body did, nothing is left staged.
-func (p *Portal) Stage(ctx context.Context, body io.Reader) (Staged, error) {
-	s := Staged{ID: rand.Text()}
+func (p *Portal) Stage(ctx context.Context, body io.Reader) (Upload, error) {
+	s := Upload{ID: rand.Text()}
 	hash := sha256.New()
 	buffer := make([]byte, PieceSize)
 	for piece := int32(0); ; piece++ {
 		n, err := fill(body, buffer)
 		if err != nil && err != io.EOF {
-			return Staged{}, errors.Join(&BodyError{Err: err}, p.Unstage(ctx, s.ID))
+			return Upload{}, errors.Join(&BodyError{Err: err}, p.Unstage(ctx, s.ID))
 		}
 		if n > 0 || piece == 0 {
 			if err := p.q.Stage(ctx, db.StageParams{ID: s.ID, Piece: piece, Data: buffer[:n]}); err != nil {
-				return Staged{}, errors.Join(fmt.Errorf("stage piece %d: %w", piece, err), p.Unstage(ctx, s.ID))
+				return Upload{}, errors.Join(fmt.Errorf("stage piece %d: %w", piece, err), p.Unstage(ctx, s.ID))
 			}
 			hash.Write(buffer[:n])
 			s.Bytes += int64(n)
