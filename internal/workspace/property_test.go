@@ -222,6 +222,39 @@ func TestSearchFindsWhatAPlainLoopFinds(t *testing.T) {
 	})
 }
 
+func TestSieveCountsWhatNeedlesCount(t *testing.T) {
+	pieces := []string{"a", "b", "k", "s", "K", "S", "abks", "skab", "\n", "\r\n", "é"}
+	words := func(t *rapid.T, least, most int, more ...string) string {
+		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(append(more, pieces...)), least, most).Draw(t, "pieces"), "")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		ignoreCase := rapid.Bool().Draw(t, "ignoring case")
+		body := []byte(words(t, 0, 80))
+		if rapid.IntRange(0, 4).Draw(t, "folds from beyond ASCII") == 0 {
+			body = []byte(words(t, 0, 80, "\u212a", "\u017f"))
+		}
+		h := sample([][]byte{body})
+		var needles []needle
+		for range rapid.IntRange(1, 5).Draw(t, "needles") {
+			needles = append(needles, newNeedle(words(t, 1, 6), ignoreCase, &h))
+		}
+		s := newSieve(needles, &h)
+		if s == nil {
+			return
+		}
+		got, want := make([]int, len(needles)), make([]int, len(needles))
+		if !s.count(body, got) {
+			return
+		}
+		for _, q := range s.index {
+			want[q] = needles[q].countHits(body)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("the sieve counts %v, its needles %v", got, want)
+		}
+	})
+}
+
 // The searches of a whole tree and of its files one by one tell the same.
 func TestSearchOfATreeIsTheSumOfItsFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

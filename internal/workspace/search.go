@@ -3,6 +3,7 @@ package workspace
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,6 +99,7 @@ type search struct {
 	paths   []string
 	bodies  [][]byte
 	needles []needle
+	sieve   *sieve // nil if no needle needs one
 	// hits has, for each file, the number of lines that any query is in, as the sum over queries.
 	hits  []int
 	shown strings.Builder
@@ -128,6 +130,7 @@ func (s *search) prepare() {
 	for _, q := range s.req.Queries {
 		s.needles = append(s.needles, newNeedle(q, s.req.IgnoreCase, &h))
 	}
+	s.sieve = newSieve(s.needles, &h)
 }
 
 // searchersOver is the size of what is searched, in bytes, past which more than one goroutine shares it.
@@ -144,9 +147,7 @@ func (s *search) count() {
 			if i >= len(s.bodies) {
 				return
 			}
-			for q := range s.needles {
-				lines[i*n+q] = s.needles[q].countHits(s.bodies[i])
-			}
+			s.countFile(s.bodies[i], lines[i*n:(i+1)*n])
 		}
 	}
 	var others sync.WaitGroup
@@ -156,6 +157,16 @@ func (s *search) count() {
 	work()
 	others.Wait()
 	s.total(lines)
+}
+
+// countFile counts the lines of one file that each query is in.
+func (s *search) countFile(body []byte, lines []int) {
+	sieved := s.sieve != nil && s.sieve.count(body, lines)
+	for q := range s.needles {
+		if !sieved || !slices.Contains(s.sieve.index, q) {
+			lines[q] = s.needles[q].countHits(body)
+		}
+	}
 }
 
 func (s *search) searchers() int {

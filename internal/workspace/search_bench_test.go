@@ -48,8 +48,11 @@ func BenchmarkSearch(b *testing.B) {
 	b.Run("five literals", func(b *testing.B) { benchmarkSearch(b, SearchRequest{Queries: rare}) })
 	b.Run("five literals, context", func(b *testing.B) { benchmarkSearch(b, SearchRequest{Queries: rare, ContextLines: 3}) })
 	b.Run("five literals, ignoring case", func(b *testing.B) { benchmarkSearch(b, SearchRequest{Queries: rare, IgnoreCase: true}) })
-	b.Run("five literals of common letters", func(b *testing.B) {
-		benchmarkSearch(b, SearchRequest{Queries: []string{"where it is", "statement", "treaties", "a least one", "sales and returns"}})
+	common := []string{"where it is", "statement", "treaties", "a least one", "retained earnings"}
+	b.Run("five literals of common letters", func(b *testing.B) { benchmarkSearch(b, SearchRequest{Queries: common}) })
+	b.Run("five literals of common letters, ignoring case", func(b *testing.B) {
+		benchmarkSearch(b, SearchRequest{Queries: common, IgnoreCase: true})
 	})
+	b.Run("one short literal of common letters", func(b *testing.B) { benchmarkSearch(b, SearchRequest{Queries: []string{"tea"}}) })
 	b.Run("in every line", func(b *testing.B) { benchmarkSearch(b, SearchRequest{Queries: []string{"e"}}) })
 }
