@@ -12,10 +12,12 @@ import (
 type Tree struct {
 	// Files are the regular files below workspace/, sorted by path.
 	Files []File
-	// Ignored is what lies below workspace/ and cannot be kept, sorted by path.
-	Ignored []Ignored
+	// Ignored is what lies below workspace/ and cannot be kept, sorted by path. At most MaxListed, IgnoredMore counts the
+	// rest.
+	Ignored     []Ignored
+	IgnoredMore int
 	// Outside are the paths, below the working folder, of what was left neither in workspace/ nor in a read-only folder,
-	// sorted; a folder stands for all that is in it only where it is empty or too deep. At most MaxOutside, OutsideMore
+	// sorted; a folder stands for all that is in it only where it is empty or too deep. At most MaxListed, OutsideMore
 	// counts the rest.
 	Outside     []string
 	OutsideMore int
@@ -23,8 +25,8 @@ type Tree struct {
 	Manifest Manifest
 }
 
-// MaxOutside bounds Tree.Outside and Tree.Ignored's counterpart of it.
-const MaxOutside = 1000
+// MaxListed bounds Tree.Ignored and Tree.Outside.
+const MaxListed = 1000
 
 // File is one regular file of a tree.
 type File struct {

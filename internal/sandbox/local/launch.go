@@ -36,7 +36,7 @@ func newLauncherProcess(user int) (*launcherProcess, error) {
 	}
 	if err := cmd.Start(); err != nil {
 		near.close()
-		return nil, fmt.Errorf("start the sandbox launcher: %w", err)
+		return nil, fmt.Errorf("as user %d: %w", user, err)
 	}
 	return &launcherProcess{cmd: cmd, ch: near}, nil
 }

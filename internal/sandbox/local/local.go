@@ -135,7 +135,7 @@ func (d *Driver) ready(ctx context.Context) error {
 	if d.launcher == nil {
 		l, err := newLauncherProcess(d.options.User)
 		if err != nil {
-			return err
+			return asStep("start the launcher", err)
 		}
 		d.launcher = l
 	}

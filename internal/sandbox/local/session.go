@@ -156,11 +156,16 @@ func (s *Session) Run(ctx context.Context, program sandbox.Program) (sandbox.Out
 	defer backstop.Stop()
 	var outputs sync.WaitGroup
 	recorders := s.record(program.Output, &outputs)
+	kills := oomKills()
 	end, err := s.await()
 	s.kill()
 	<-s.gone
 	outputs.Wait()
 	out := s.outcome(end, err, time.Since(began))
+	if out.Signal == int(unix.SIGKILL) && (out.Reason == sandbox.Raised || out.Reason == sandbox.Lost) && oomKills() > kills {
+		out.Reason = sandbox.OutOfMemory // by the kernel, before the watchdog saw it
+	}
+	s.lost = out.Reason == sandbox.Lost
 	out.Stdout, out.Stderr = recorders[0].Output(), recorders[1].Output()
 	if end.Err != nil && out.Reason != sandbox.Cancelled {
 		return sandbox.Outcome{}, end.Err
@@ -217,7 +222,6 @@ func (s *Session) outcome(end ended, err error, took time.Duration) sandbox.Outc
 		killed.Reason = sandbox.Timeout
 		return killed
 	}
-	s.lost = true
 	killed.Reason = sandbox.Lost
 	return killed
 }

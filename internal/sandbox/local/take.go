@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -57,6 +55,9 @@ const (
 
 func (w *walk) tree(ctx context.Context) (sandbox.Tree, error) {
 	w.hasher = sha256.New()
+	if err := w.unlock(outsideRoot); err != nil {
+		return sandbox.Tree{}, unreadable("", err)
+	}
 	if err := w.inside(ctx); err != nil {
 		return sandbox.Tree{}, unreadable("", err)
 	}
@@ -153,6 +154,10 @@ func (w *walk) folder(folder string) ([]string, error) {
 }
 
 func (w *walk) ignore(path, reason string) {
+	if len(w.result.Ignored) == sandbox.MaxListed {
+		w.result.IgnoredMore++
+		return
+	}
 	w.result.Ignored = append(w.result.Ignored, sandbox.Ignored{Path: path, Reason: reason})
 }
 
@@ -242,19 +247,9 @@ func (w *walk) kindAt(path string) (uint32, error) {
 	return st.Mode & unix.S_IFMT, err
 }
 
-// open opens a folder by its path below the root and lists it, making it readable first where it is not.
+// open opens a folder by its path below the root and lists it.
 func (w *walk) open(path string) (int, []string, error) {
-	fd, err := beneath(w.root, path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return -1, nil, err
-	}
-	var st unix.Stat_t
-	err = unix.Fstat(fd, &st)
-	unix.Close(fd)
-	if err == nil && st.Mode&0o700 != 0o700 {
-		err = unix.Fchmodat(w.root, path, st.Mode&0o777|0o700, 0)
-	}
-	if err != nil {
+	if err := w.unlock(path); err != nil {
 		return -1, nil, err
 	}
 	dir, err := beneath(w.root, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
@@ -267,6 +262,20 @@ func (w *walk) open(path string) (int, []string, error) {
 		return -1, nil, err
 	}
 	return dir, names, nil
+}
+
+// unlock makes a folder that its owner may not read one that he may.
+func (w *walk) unlock(path string) error {
+	fd, err := beneath(w.root, path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&0o700 == 0o700 {
+		return err
+	}
+	return unix.Fchmodat(w.root, path, st.Mode&0o777|0o700, 0)
 }
 
 func (w *walk) list(dir int) ([]string, error) {
@@ -286,51 +295,6 @@ func (w *walk) list(dir int) ([]string, error) {
 	}
 }
 
-// outside lists what was left in the working folder but in none of its three folders.
-func (w *walk) outside(ctx context.Context) error {
-	pending := []string{""}
-	for len(pending) > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		folder := pending[len(pending)-1]
-		pending = pending[:len(pending)-1]
-		dir, names, err := w.open(join(outsideRoot, folder))
-		if err != nil {
-			return err
-		}
-		if len(names) == 0 && folder != "" {
-			w.leftOutside(folder + "/")
-		}
-		for _, name := range names {
-			if folder == "" && (name == sandbox.Workspace || name == sandbox.Inputs || name == sandbox.Skills) {
-				continue
-			}
-			path := join(folder, name)
-			var st unix.Stat_t
-			if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-				unix.Close(dir)
-				return err
-			}
-			if st.Mode&unix.S_IFMT == unix.S_IFDIR && len(path) <= w.limits.PathBytes {
-				pending = append(pending, path)
-				continue
-			}
-			w.leftOutside(path)
-		}
-		unix.Close(dir)
-	}
-	return nil
-}
-
-func (w *walk) leftOutside(path string) {
-	if len(w.result.Outside) == sandbox.MaxOutside {
-		w.result.OutsideMore++
-		return
-	}
-	w.result.Outside = append(w.result.Outside, path)
-}
-
 func join(folder, name string) string {
 	if folder == "" {
 		return name
@@ -340,37 +304,3 @@ func join(folder, name string) string {
 	}
 	return folder + "/" + name
 }
-
-// Open reads a file of the tree that was taken.
-func (s *Session) Open(_ context.Context, path string) (io.ReadCloser, error) {
-	if s.taken == nil {
-		return nil, &sandbox.TreeUnreadable{Path: path, Err: errors.New("the tree was not taken")}
-	}
-	want, ok := s.taken.Find(path)
-	if !ok {
-		return nil, &sandbox.TreeUnreadable{Path: path, Err: unix.ENOENT}
-	}
-	fd, err := beneath(int(s.trees[0].Fd()), join(workspaceRoot, path), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, &sandbox.TreeUnreadable{Path: path, Err: err}
-	}
-	return &checked{file: os.NewFile(uintptr(fd), path), want: want, hasher: sha256.New()}, nil
-}
-
-// checked is a file that fails at its end unless it gave the bytes it should.
-type checked struct {
-	file   *os.File
-	want   sandbox.File
-	hasher hash.Hash
-}
-
-func (c *checked) Read(p []byte) (int, error) {
-	n, err := c.file.Read(p)
-	c.hasher.Write(p[:n])
-	if err == io.EOF && [32]byte(c.hasher.Sum(nil)) != c.want.SHA256 {
-		return n, &sandbox.TreeUnreadable{Path: c.want.Path, Err: errors.New("its bytes are not those that were listed")}
-	}
-	return n, err
-}
-
-func (c *checked) Close() error { return c.file.Close() }
