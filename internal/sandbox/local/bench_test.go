@@ -43,22 +43,22 @@ func BenchmarkTree(b *testing.B) {
 	}
 }
 
-// ratio gives how many times as long a sealed print(1) takes as a bare one, in medians of n turns taken alternately.
-func ratio(t testing.TB, d *Driver, n int) float64 {
-	python := interpreter(t)
+// BenchmarkRatio reports how many times as long a sealed print(1) takes as a bare one, in medians of turns taken
+// alternately.
+func BenchmarkRatio(b *testing.B) {
+	d, python := newDriver(b), interpreter(b)
 	var sealed, plain []time.Duration
-	for range n {
+	for b.Loop() {
 		began := time.Now()
-		runOnce(t, d, "print(1)", nil)
+		runOnce(b, d, "print(1)", nil)
 		sealed = append(sealed, time.Since(began))
 		began = time.Now()
-		bare(t, python)
+		bare(b, python)
 		plain = append(plain, time.Since(began))
 	}
 	slices.Sort(sealed)
 	slices.Sort(plain)
-	t.Logf("sealed %v, bare %v", sealed[n/2], plain[n/2])
-	return float64(sealed[n/2]) / float64(plain[n/2])
+	b.ReportMetric(float64(sealed[len(sealed)/2])/float64(plain[len(plain)/2]), "sealed/bare")
 }
 
 func interpreter(t testing.TB) string {

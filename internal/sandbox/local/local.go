@@ -46,6 +46,7 @@ type Driver struct {
 	mu       sync.Mutex // guards launcher and runtime, and one exchange with the launcher at a time
 	launcher *launcherProcess
 	runtime  *runtimeFiles
+	fonts    map[string][]byte // matplotlib's lists of fonts by name; nil until Probe has made them
 	closed   bool
 }
 
@@ -97,15 +98,20 @@ func (d *Driver) open(ctx context.Context, s *Session) error {
 		return err
 	}
 	defer closeAll(ends)
-	runtime, err := d.launch(ctx, s, ends)
-	if err != nil {
+	if err := d.launch(ctx, s, ends); err != nil {
 		return err
 	}
-	return s.prepare(ctx, runtime, d.filter)
+	d.mu.Lock()
+	runtime, fonts := d.runtime, d.fonts
+	d.mu.Unlock()
+	if err := s.prepare(ctx, runtime, d.filter); err != nil {
+		return err
+	}
+	return s.put.fonts(fonts)
 }
 
 // launch has the launcher make the session's init. A launcher that died is replaced, once.
-func (d *Driver) launch(ctx context.Context, s *Session, ends []*os.File) (*runtimeFiles, error) {
+func (d *Driver) launch(ctx context.Context, s *Session, ends []*os.File) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for attempt := 0; ; attempt++ {
@@ -114,15 +120,15 @@ func (d *Driver) launch(ctx context.Context, s *Session, ends []*os.File) (*runt
 			s.pid, s.pidfd, err = d.launcher.start(ctx, ends)
 		}
 		if err == nil {
-			return d.runtime, nil
+			return nil
 		}
 		var refused *stepError
 		if errors.As(err, &refused) {
-			return nil, unavailable(err)
+			return unavailable(err)
 		}
 		err = errors.Join(err, d.dropLauncher())
 		if attempt > 0 || ctx.Err() != nil || d.closed {
-			return nil, fmt.Errorf("start a sandbox: %w", err)
+			return fmt.Errorf("start a sandbox: %w", err)
 		}
 	}
 }

@@ -27,7 +27,17 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 		return sandbox.Report{}, unavailable(fmt.Errorf("a first program ended as %s and said %q", out.Reason, out.Stderr.Head))
 	}
 	d.mu.Lock()
+	plots := d.runtime != nil && d.runtime.Libraries["matplotlib"] != "" && d.fonts == nil
+	d.mu.Unlock()
+	var fonts map[string][]byte
+	if plots {
+		fonts = d.findFonts(ctx)
+	}
+	d.mu.Lock()
 	defer d.mu.Unlock()
+	if plots {
+		d.fonts = fonts
+	}
 	r := sandbox.Report{Driver: Name, Enforced: enforced(), Missing: s.gaps()}
 	if d.runtime != nil {
 		r.Python = sandbox.Python{Path: d.runtime.Python, Version: d.runtime.Version, Libraries: d.runtime.Libraries}

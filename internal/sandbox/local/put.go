@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -33,7 +34,7 @@ type filler struct {
 
 func newFiller(trees [2]*os.File, inputs int64) filler {
 	f := filler{writable: int(trees[0].Fd()), readable: int(trees[1].Fd()), inputsLeft: inputs}
-	f.folders = map[string]bool{"w/work/workspace": true, "r/inputs": true, "r/skills": true, "r/code": true}
+	f.folders = map[string]bool{"w/work/workspace": true, "r/inputs": true, "r/skills": true, "r/code": true, "w/home": true}
 	f.owner = os.Geteuid()
 	var st unix.Stat_t
 	if err := unix.Fstat(f.writable, &st); err == nil {
@@ -45,14 +46,33 @@ func newFiller(trees [2]*os.File, inputs int64) filler {
 // program puts the code where the interpreter finds it.
 func (f *filler) program(code []byte) error {
 	return asOwner(f.owner, func() error {
-		if err := f.write(context.Background(), f.readable, "code/sitecustomize.py", newBytes(prelude)); err != nil {
+		if err := f.write(context.Background(), f.readable, "code/sitecustomize.py", bytes.NewReader(prelude)); err != nil {
 			return err
 		}
-		return f.write(context.Background(), f.readable, "code/main.py", newBytes(code))
+		return f.write(context.Background(), f.readable, "code/main.py", bytes.NewReader(code))
 	})
 }
 
-func newBytes(b []byte) io.Reader { return strings.NewReader(string(b)) }
+// fonts saves matplotlib looking for fonts.
+func (f *filler) fonts(lists map[string][]byte) error {
+	if len(lists) == 0 {
+		return nil
+	}
+	return asOwner(f.owner, func() error {
+		if err := f.makeFolders(f.writable, "w/", fontsFolder); err != nil {
+			return fmt.Errorf("put the fonts: %w", err)
+		}
+		for name, body := range lists {
+			if err := f.write(context.Background(), f.writable, fontsFolder+"/"+name, bytes.NewReader(body)); err != nil {
+				return fmt.Errorf("put the fonts: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// fontsFolder is where, in the writable tree, matplotlib keeps its lists; the program's environment says so too.
+const fontsFolder = "home/matplotlib"
 
 func (f *filler) put(ctx context.Context, name string, content io.Reader) error {
 	if reason := badPath(name); reason != "" {

@@ -1,0 +1,53 @@
+package local
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"treeline/internal/sandbox"
+)
+
+// fontsProgram has matplotlib look through the fonts, which takes it a second or more, and keep what it found.
+const fontsProgram = `
+import os
+os.environ["MPLCONFIGDIR"] = "/work/workspace"
+import matplotlib.font_manager
+`
+
+// maxFonts bounds the list of fonts that sessions are given.
+const maxFonts = 4 << 20
+
+// findFonts makes, in a sandbox, the list of fonts that matplotlib otherwise makes anew in every session. Without one it is
+// slower and nothing else, so that failing is not an error.
+func (d *Driver) findFonts(ctx context.Context) map[string][]byte {
+	s, err := d.start(ctx, sandbox.Spec{Label: "fonts"})
+	if err != nil {
+		return nil
+	}
+	defer s.Close()
+	if out, err := s.Run(ctx, sandbox.Program{Code: []byte(fontsProgram)}); err != nil || out.Reason != sandbox.OK {
+		return nil
+	}
+	tree, err := s.Take(ctx)
+	if err != nil {
+		return nil
+	}
+	lists := map[string][]byte{}
+	for _, f := range tree.Files {
+		if !strings.HasPrefix(f.Path, "fontlist-") || strings.Contains(f.Path, "/") || f.Size > maxFonts {
+			continue
+		}
+		r, err := s.Open(ctx, f.Path)
+		if err != nil {
+			return nil
+		}
+		body, err := io.ReadAll(r)
+		r.Close()
+		if err != nil {
+			return nil
+		}
+		lists[f.Path] = body
+	}
+	return lists
+}
