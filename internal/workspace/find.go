@@ -46,6 +46,10 @@ func (t *Tree) contents(folder string) string {
 }
 
 func (t *Tree) notFound(path, what string) *call.Refusal {
+	if first, _, _ := strings.Cut(path, "/"); first == "inputs" || first == "skills" {
+		return call.Refuse(call.PathNotFound, "There is no %s %s in the workspace. What run_code mounts at %s is there only while code runs: "+
+			"read it in the code, and print or write to %s what is needed of it.", what, quoted(path), quoted(first+"/"), quoted(SandboxTree+"/"))
+	}
 	if t.Len() == 0 {
 		return call.Refuse(call.PathNotFound, "There is no %s %s: the workspace is empty.", what, quoted(path))
 	}

@@ -98,6 +98,10 @@ func TestFind(t *testing.T) {
 		_, refusal := NewTree(nil).Find("a")
 		wantRefusal(t, refusal, call.PathNotFound, `"a"`, "the workspace is empty")
 	})
+	t.Run("an input of a run", func(t *testing.T) {
+		_, refusal := tree.Find("inputs/files/sales.csv")
+		wantRefusal(t, refusal, call.PathNotFound, `"inputs/files/sales.csv"`, "run_code", "only while code runs")
+	})
 	t.Run("few files are all named", func(t *testing.T) {
 		small, _ := files{"x": "", "y": ""}.tree()
 		_, refusal := small.Find("nope")

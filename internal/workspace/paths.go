@@ -126,6 +126,7 @@ func meant(p string) string {
 	if rest, ok := fromSandbox(fixed); ok {
 		fixed = rest
 	}
+	fixed = strings.TrimPrefix(fixed, SandboxFolder+"/")
 	var parts []string
 	for part := range strings.SplitSeq(fixed, "/") {
 		if part == ".." {

@@ -69,7 +69,7 @@ func TestPathRefuses(t *testing.T) {
 		{"the workspace itself", "workspace", call.PathInSandboxForm, []string{"the root of the workspace", `leave "path" out`}},
 		{"the workspace itself, as a folder", "/work/workspace/", call.PathInSandboxForm, []string{"the root of the workspace"}},
 		{"sandbox, but no path in it", "workspace/../a", call.PathInvalid, []string{`".."`}},
-		{"sandbox's folder, outside", "/work/out.csv", call.PathInvalid, []string{"absolute"}},
+		{"sandbox's folder, outside", "/work/out.csv", call.PathInvalid, []string{"absolute", `its path is "out.csv"`}},
 		{"sandbox with backslash", `workspace\deck.html`, call.PathInvalid, []string{"backslash", `its path is "deck.html"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

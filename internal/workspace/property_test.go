@@ -229,14 +229,19 @@ func TestSieveCountsWhatNeedlesCount(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		ignoreCase := rapid.Bool().Draw(t, "ignoring case")
-		body := []byte(words(t, 0, 80))
-		if rapid.IntRange(0, 4).Draw(t, "folds from beyond ASCII") == 0 {
-			body = []byte(words(t, 0, 80, "\u212a", "\u017f"))
+		var queries []string
+		for range rapid.IntRange(1, 5).Draw(t, "needles") {
+			queries = append(queries, words(t, 1, 6))
 		}
+		more := queries
+		if rapid.IntRange(0, 4).Draw(t, "folds from beyond ASCII") == 0 {
+			more = append(more, "\u212a", "\u017f")
+		}
+		body := []byte(words(t, 0, 60, more...))
 		h := sample([][]byte{body})
 		var needles []needle
-		for range rapid.IntRange(1, 5).Draw(t, "needles") {
-			needles = append(needles, newNeedle(words(t, 1, 6), ignoreCase, &h))
+		for _, query := range queries {
+			needles = append(needles, newNeedle(query, ignoreCase, &h))
 		}
 		s := newSieve(needles, &h)
 		if s == nil {
@@ -251,6 +256,55 @@ func TestSieveCountsWhatNeedlesCount(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("the sieve counts %v, its needles %v", got, want)
+		}
+	})
+}
+
+func TestSteadySearchFindsTheFirstMatch(t *testing.T) {
+	letters := rapid.StringOf(rapid.SampledFrom([]rune("abAk\u212aé")))
+	rapid.Check(t, func(t *rapid.T) {
+		query, text := letters.Filter(func(s string) bool { return s != "" }).Draw(t, "query"), letters.Draw(t, "text")
+		n := newNeedle(query, true, new(histogram))
+		f := n.in([]byte(text))
+		start, end := f.nextSteady(0)
+		column := 0
+		if start >= 0 {
+			column = utf8.RuneCountInString(text[:start]) + 1
+			if utf8.RuneCountInString(text[start:end]) != utf8.RuneCountInString(query) {
+				t.Fatalf("%q in %q found as %q", query, text, text[start:end])
+			}
+		}
+		if want := hitsOf(text, query, true)[1]; column != want {
+			t.Fatalf("%q in %q found at column %d, is at %d", query, text, column, want)
+		}
+	})
+}
+
+// Within its band, the distance is that of the whole table.
+func TestDistanceIsExactUpToItsBound(t *testing.T) {
+	letters := rapid.SliceOfN(rapid.SampledFrom([]rune("abc")), 0, 12)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, most := letters.Draw(t, "a"), letters.Draw(t, "b"), rapid.IntRange(1, 6).Draw(t, "most")
+		table := make([][]int, len(a)+1)
+		for i := range table {
+			table[i] = make([]int, len(b)+1)
+			for j := range table[i] {
+				if i == 0 || j == 0 {
+					table[i][j] = i + j
+					continue
+				}
+				same := 1
+				if a[i-1] == b[j-1] {
+					same = 0
+				}
+				table[i][j] = min(table[i-1][j]+1, table[i][j-1]+1, table[i-1][j-1]+same)
+				if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+					table[i][j] = min(table[i][j], table[i-2][j-2]+1)
+				}
+			}
+		}
+		if got, want := distance(a, b, most), min(table[len(a)][len(b)], most+1); got != want {
+			t.Fatalf("from %q to %q: %d, want %d", string(a), string(b), got, want)
 		}
 	})
 }

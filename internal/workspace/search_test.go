@@ -197,6 +197,18 @@ func TestSearchBudget(t *testing.T) {
 	})
 }
 
+func TestSearchNamesFewOfManySkipped(t *testing.T) {
+	f := files{}
+	for i := range 300 {
+		f[fmt.Sprintf("pictures/%04d.png", i)] = "\x89PNG\x00"
+	}
+	text, data := search1(t, f, SearchRequest{Queries: []string{"a"}, IgnoreCase: true}, DefaultLimits())
+	if !strings.Contains(text, `0 files searched; 300 files skipped as not text: "pictures/0000.png", "pictures/0001.png"`) ||
+		!strings.Contains(text, `"pictures/0022.png" and 277 more.`) || len(data.Skipped) != 300 {
+		t.Errorf("%d in data; %s", len(data.Skipped), text)
+	}
+}
+
 func TestSearchRefuses(t *testing.T) {
 	tree, content := files{"notes/a": "x"}.tree()
 	for _, c := range []struct {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// namedSkipped and queryChars bound what the summary takes beside the matches.
+// skippedChars and queryChars bound what the summary takes beside the matches.
 const (
-	namedSkipped = 3
+	skippedChars = 400
 	queryChars   = 60
 )
 
@@ -63,10 +63,18 @@ func (s *search) skippedText() string {
 		return ""
 	}
 	var names []string
-	for _, f := range s.data.Skipped {
-		names = append(names, prefixChars(f.Path, 2*queryChars))
+	named := 0
+	for chars := 0; named < n; named++ {
+		if chars += len(s.data.Skipped[named].Path); chars > skippedChars && named > 0 {
+			break
+		}
+		names = append(names, s.data.Skipped[named].Path)
 	}
-	return fmt.Sprintf("; %s skipped as not text: %s", counted(n, "file"), quotedList(names, namedSkipped))
+	text := fmt.Sprintf("; %s skipped as not text: %s", counted(n, "file"), quotedList(names, named))
+	if named < n {
+		text += fmt.Sprintf(" and %d more", n-named)
+	}
+	return text
 }
 
 // hints says why nothing may have been found.
