@@ -147,16 +147,16 @@ func TestTheServersAccountMustPassThroughEveryFolder(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(inner, 0o755), os.Chmod(closed, 0o750)); err != nil {
 		t.Fatal(err)
 	}
-	nobody := account{name: "nobody", uid: 65534, gid: 65534, other: true}
+	nobody := account{name: "nobody", uid: 65533, gid: 65533, other: true}
 	if err := nobody.canEnter(base); err != nil {
 		t.Error(err)
 	}
 	wantError(t, nobody.canEnter(inner), "runs as user nobody, who cannot enter "+closed+" (mode 0750): chmod o+x "+closed)
-	group := account{name: "nobody", uid: 65534, gid: uint32(os.Getegid()), other: true}
+	group := account{name: "nobody", uid: 65533, gid: uint32(os.Getegid()), other: true}
 	if err := group.canEnter(inner); err != nil {
 		t.Error(err)
 	}
-	owner := account{name: "me", uid: uint32(os.Geteuid()), gid: 65534, other: true}
+	owner := account{name: "me", uid: uint32(os.Geteuid()), gid: 65533, other: true}
 	if err := owner.canEnter(inner); err != nil {
 		t.Error(err)
 	}

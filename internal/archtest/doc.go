@@ -1,0 +1,2 @@
+// Package archtest holds the tests of how the packages lean on one another.
+package archtest
