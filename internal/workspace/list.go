@@ -58,6 +58,16 @@ func (t *Tree) List(req ListRequest, l Limits) (string, ListData, *call.Refusal)
 	return t.listText(req, data, asked), data, nil
 }
 
+// Selected gives the files that a list or a search of path and pattern is of, sorted by path: what must be at hand before a
+// search. It refuses as List does.
+func (t *Tree) Selected(path, pattern string) ([]Entry, *call.Refusal) {
+	asked, g, refusal := t.asked(path, pattern)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return g.filter(asked), nil
+}
+
 // asked gives the files that path names and the glob that selects among them.
 func (t *Tree) asked(path, pattern string) ([]Entry, glob, *call.Refusal) {
 	folder, refusal := FolderPath(path)

@@ -44,6 +44,9 @@ func TestList(t *testing.T) {
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
+			if selected, refusal := tree.Selected(c.req.Path, c.req.Glob); refusal != nil || len(selected) != len(c.paths) {
+				t.Errorf("selected %+v, %v", selected, refusal)
+			}
 			var want []string
 			for _, p := range c.paths {
 				want = append(want, entry[p])
