@@ -39,7 +39,8 @@ func (w *Worker) readFile(ctx context.Context, c *job) (ledger.Outcome, error) {
 	}
 	o := ledger.Outcome{Status: call.OK, Content: blocks, Data: data, Exact: true}
 	for _, f := range data.Files {
-		if f.ReadFailure == nil {
+		// What the budget did not reach was not read.
+		if f.ReadBinary != nil || (f.ReadLines != nil && (f.EndLine >= f.StartLine || f.TotalLines == 0)) {
 			o.Reads = append(o.Reads, f.Path)
 		}
 	}
@@ -48,12 +49,12 @@ func (w *Worker) readFile(ctx context.Context, c *job) (ledger.Outcome, error) {
 
 func (w *Worker) searchFiles(ctx context.Context, c *job) (ledger.Outcome, error) {
 	a := c.arguments.(catalogue.SearchFiles)
-	below, refusal := c.tree.Folder(a.Path)
+	selected, refusal := c.tree.Selected(a.Path, a.Glob)
 	if refusal != nil {
 		return ledger.Outcome{}, refusal
 	}
 	var want []workspace.Entry
-	for _, e := range below {
+	for _, e := range selected {
 		if e.Kind == workspace.Text {
 			want = append(want, e)
 		}
