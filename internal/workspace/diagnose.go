@@ -7,16 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// diagnosisBytes is how much of a file is searched for what an excerpt may have meant; placeTries how many places are
-// looked at where the fit must begin or end with a line.
+// diagnosisBytes is how much of a file is searched for what an excerpt may have meant, thoroughBytes how long a file may
+// be for that to be done for every excerpt of a call; placeTries is how many places are looked at where the fit must
+// begin or end with a line.
 const (
 	diagnosisBytes = 8 << 20
+	thoroughBytes  = 512 << 10
 	placeTries     = 1000
 )
 
 // nearness keeps folded copies of a file for the excerpts of one call that are not in it.
 type nearness struct {
 	folded map[folding][]byte
+	// asked is how many excerpts were looked for.
+	asked int
+}
+
+// thorough reports whether there is time to guess at one more excerpt: always at the first, in a long file at no other.
+func (x *excerpts) thorough() bool {
+	x.near.asked++
+	return x.near.asked == 1 || len(x.norm) <= thoroughBytes
 }
 
 // cause is a way in which an excerpt can miss its place, and how it is put to a model.
@@ -42,9 +52,6 @@ func causes() []cause {
 func (x *excerpts) window() []byte { return x.norm[:min(len(x.norm), diagnosisBytes)] }
 
 func (x *excerpts) foldedBy(f folding) []byte {
-	if x.near == nil {
-		x.near = &nearness{map[folding][]byte{}}
-	}
 	b, ok := x.near.folded[f]
 	if !ok {
 		b = f.fold(x.window())
@@ -72,7 +79,8 @@ func (x *excerpts) findFolded(text string, f folding, whole bool) (place, bool) 
 		}
 		from, to := at+n, at+n+len(folded)
 		if (!fromStart || from == 0 || body[from-1] == '\n') && (!toEnd || to == len(body) || body[to] == '\n') {
-			return x.unfolded(f, from, to, fromStart, toEnd), true
+			p := x.unfolded(f, from, to, fromStart, toEnd)
+			return p, f.equal(text, string(x.norm[p.start:p.end])) // not so where it is only a part of what folds as one
 		}
 		at = from + 1
 	}
@@ -101,10 +109,10 @@ type nearMiss struct {
 	words string
 }
 
-// meantBy finds out why find is not in the file.
-func (x *excerpts) meantBy(find string) (nearMiss, bool) {
-	if m, ok := x.meantWithout(find); ok {
-		return m, true
+// meantBy finds out why find is not in the file: thoroughly, or by what is quickly seen.
+func (x *excerpts) meantBy(find string, thorough bool) (nearMiss, bool) {
+	if m, ok := x.meantWithout(find, thorough); ok || !thorough {
+		return m, ok
 	}
 	for _, c := range causes() {
 		if p, ok := x.findFolded(find, c.folding, false); ok {
@@ -115,13 +123,13 @@ func (x *excerpts) meantBy(find string) (nearMiss, bool) {
 }
 
 // meantWithout tries what find becomes without something that does not belong in it.
-func (x *excerpts) meantWithout(find string) (nearMiss, bool) {
+func (x *excerpts) meantWithout(find string, thorough bool) (nearMiss, bool) {
 	if stripped, ok := withoutNumbers(find); ok {
 		words := " find has the number<TAB> prefixes that a read puts before each line; they are not in the file. Leave the numbers out."
 		if p, ok := x.exact(stripped); ok {
 			return nearMiss{p, words}, true
 		}
-		if m, ok := x.meantBy(stripped); ok {
+		if m, ok := x.meantBy(stripped, thorough); ok {
 			return nearMiss{m.place, words + m.words}, true
 		}
 	}
@@ -196,6 +204,9 @@ func telling(find string, agreed int) bool {
 
 // linesOf finds the lines on which text is, as a whole line's end where a newline is to follow it. It keeps the first few.
 func (x *excerpts) linesOf(text string, closed bool) (lines []int, more int) {
+	if !bytes.Contains(x.window(), []byte(text)) {
+		return nil, 0
+	}
 	if closed {
 		at, count := occurrences(x.window(), []byte(text+"\n"), tellLines)
 		if bytes.HasSuffix(x.norm, []byte(text)) && len(x.window()) == len(x.norm) {

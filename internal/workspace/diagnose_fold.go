@@ -24,81 +24,88 @@ const segmentBytes = 128
 // fold gives text folded. Time and space are linear in text.
 func (f folding) fold(text []byte) []byte {
 	folded := make([]byte, 0, len(text)+16)
-	for at := 0; at < len(text); {
-		out, n := f.unit(text, at)
-		folded = append(folded, out...)
-		at += n
+	n := 0
+	for at := 0; at < len(text); at += n {
+		folded, n = f.appendUnit(folded, text, at)
 	}
 	return folded
 }
 
 // unfold gives the stretch of text that folds to what is folded from offset from up to offset to.
 func (f folding) unfold(text []byte, from, to int) (start, end int) {
-	at, folded := 0, 0
-	for at < len(text) {
-		out, n := f.unit(text, at)
-		if folded+len(out) > from {
+	var unit []byte
+	at, folded, n := 0, 0, 0
+	for ; at < len(text); at += n {
+		unit, n = f.appendUnit(unit[:0], text, at)
+		if folded+len(unit) > from {
 			break
 		}
-		folded += len(out)
-		at += n
+		folded += len(unit)
 	}
 	start = at
-	for at < len(text) && folded < to {
-		out, n := f.unit(text, at)
-		folded += len(out)
-		at += n
+	for ; at < len(text) && folded < to; at += n {
+		unit, n = f.appendUnit(unit[:0], text, at)
+		folded += len(unit)
 	}
 	return start, at
 }
 
-// asciiUnits has each ASCII character as a text, so that units need no memory of their own.
-var asciiUnits = func() (units [utf8.RuneSelf][1]byte) {
-	for i := range units {
-		units[i][0] = byte(i)
-	}
-	return units
-}()
-
-// unit folds what begins at offset at, and says how many bytes that is. What is folded away gives nothing.
-func (f folding) unit(text []byte, at int) (out []byte, n int) {
+// appendUnit folds what begins at offset at of text, and says how many bytes of text that is. What is folded away
+// appends nothing.
+func (f folding) appendUnit(to, text []byte, at int) ([]byte, int) {
 	if n := f.blankRun(text, at); n > 0 {
-		return f.foldBlanks(text, at, n), n
+		return f.appendBlanks(to, text, at, n), n
 	}
 	c := text[at]
 	if c < utf8.RuneSelf && (f&foldChars == 0 || at+1 == len(text) || text[at+1] < utf8.RuneSelf) {
-		if f&foldCase != 0 && 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		return asciiUnits[c][:], 1
+		return append(to, f.lowerASCII(c)), 1
 	}
+	r, n := utf8.DecodeRune(text[at:])
 	if f&foldChars == 0 {
-		r, n := utf8.DecodeRune(text[at:])
-		if f&foldCase != 0 {
-			r = unicode.ToLower(r)
-		}
-		return utf8.AppendRune(nil, r), n
+		return utf8.AppendRune(to, f.lower(r)), n
 	}
-	return f.foldSegment(text[at:])
+	if standsAlone(text[at:], n) {
+		return f.appendPlain(to, r), n
+	}
+	return f.appendSegment(to, text[at:])
 }
 
-// foldSegment folds one character and its marks.
-func (f folding) foldSegment(text []byte) (out []byte, n int) {
+func (f folding) lowerASCII(c byte) byte {
+	if f&foldCase != 0 && 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+func (f folding) lower(r rune) rune {
+	if f&foldCase != 0 {
+		return unicode.ToLower(r)
+	}
+	return r
+}
+
+// standsAlone reports whether the character of n bytes at the beginning of text is composed already and has no marks.
+func standsAlone(text []byte, n int) bool {
+	if text[0] >= utf8.RuneSelf && norm.NFC.QuickSpan(text[:n]) != n {
+		return false
+	}
+	return n == len(text) || text[n] < utf8.RuneSelf || norm.NFC.Properties(text[n:]).BoundaryBefore()
+}
+
+// appendSegment folds one character and its marks.
+func (f folding) appendSegment(to, text []byte) ([]byte, int) {
 	part := text[:min(len(text), segmentBytes)]
 	for len(part) > 0 && len(part) < len(text) && !utf8.RuneStart(text[len(part)]) {
 		part = part[:len(part)-1]
 	}
-	n = norm.NFC.NextBoundary(part, true)
+	n := norm.NFC.NextBoundary(part, true)
 	if n <= 0 {
 		_, n = utf8.DecodeRune(text)
 	}
 	for _, r := range string(norm.NFC.Bytes(part[:n])) {
-		if f&foldCase != 0 {
-			r = unicode.ToLower(r)
-		}
-		out = append(out, plain(r)...)
+		to = f.appendPlain(to, r)
 	}
-	return out, n
+	return to, n
 }
 
 // blankRun gives the length of the run of blanks at offset at, 0 where none begins there or blanks are kept as they are.
@@ -131,48 +138,58 @@ func (f folding) blank(text []byte) int {
 		return 0
 	}
 	r, n := utf8.DecodeRune(text)
-	if plain(r) == " " {
+	if oddBlank(r) {
 		return n
 	}
 	return 0
 }
 
-func (f folding) foldBlanks(text []byte, at, n int) []byte {
+func (f folding) appendBlanks(to, text []byte, at, n int) []byte {
 	atStart := at == 0 || text[at-1] == '\n'
 	atEnd := at+n == len(text) || text[at+n] == '\n'
 	switch {
 	case f&foldSpace != 0:
 		if at == 0 || at+n == len(text) {
-			return nil
+			return to
 		}
-		return asciiUnits[' '][:]
+		return append(to, ' ')
 	case f&foldIndent != 0 && atStart, f&foldTrailing != 0 && atEnd:
-		return nil
+		return to
 	}
-	return text[at : at+n]
+	return append(to, text[at:at+n]...)
 }
 
-// plain gives the plain spelling of a character that is easily taken for it.
-func plain(r rune) string {
+// appendPlain writes the plain spelling of a character that is easily taken for it, else the character.
+func (f folding) appendPlain(to []byte, r rune) []byte {
+	if r < utf8.RuneSelf {
+		return append(to, f.lowerASCII(byte(r)))
+	}
 	switch r {
 	case '\u2018', '\u2019', '\u201A', '\u201B', '\u2032', '\u02BC', '\u00B4':
-		return "'"
+		return append(to, '\'')
 	case '\u201C', '\u201D', '\u201E', '\u201F', '\u2033', '\u00AB', '\u00BB':
-		return `"`
+		return append(to, '"')
 	case '\u2010', '\u2011', '\u2012', '\u2013', '\u2014', '\u2015', '\u2212':
-		return "-"
+		return append(to, '-')
 	case '\u2026':
-		return "..."
-	case '\u00A0', '\u1680', '\u202F', '\u205F', '\u3000':
-		return " "
+		return append(to, "..."...)
 	case '\u00AD', '\u200B', '\u200C', '\u200D', '\u2060', '\uFEFF', '\u200E', '\u200F':
-		return ""
+		return to
 	}
-	if '\u2000' <= r && r <= '\u200A' {
-		return " "
+	if oddBlank(r) {
+		return append(to, ' ')
 	}
 	if '\uFF01' <= r && r <= '\uFF5E' { // the wide forms of ASCII
-		return string(r - 0xFEE0)
+		return append(to, f.lowerASCII(byte(r-0xFEE0)))
 	}
-	return string(r)
+	return utf8.AppendRune(to, f.lower(r))
+}
+
+// oddBlank reports whether r is a blank beside space and tab.
+func oddBlank(r rune) bool {
+	switch r {
+	case '\u00A0', '\u1680', '\u202F', '\u205F', '\u3000':
+		return true
+	}
+	return '\u2000' <= r && r <= '\u200A'
 }

@@ -28,7 +28,8 @@ func refuseNotFound(x *excerpts, e Edit) *call.Refusal {
 	}
 	b.WriteString(x.sayFirstLine(find))
 	start, focus, lines := -1, 0, strings.Count(find, "\n")+1
-	if m, ok := x.meantBy(find); ok {
+	thorough := x.thorough()
+	if m, ok := x.meantBy(find, thorough); ok {
 		head, _ := shared(find, string(x.norm[m.place.start:m.place.end]))
 		start, focus = m.place.start, m.place.start+head
 		lines = bytes.Count(x.norm[m.place.start:m.place.end], []byte{'\n'}) + 1
@@ -168,32 +169,13 @@ func sayOnly(what, words string, f folding, given, there string) string {
 func differing(what string, f folding, given, there string) []string {
 	var told []string
 	seen := map[string]bool{}
-	a, b := []byte(given), []byte(there)
-	for i, j := 0, 0; (i < len(a) || j < len(b)) && len(told) < tellPairs; {
-		fromA, fromB := i, j
-		lenA, lenB := 0, 0
-		for first := true; first || lenA != lenB; first = false {
-			takeA := i < len(a) && (first || lenA < lenB)
-			takeB := j < len(b) && (first || lenB < lenA)
-			if !takeA && !takeB {
-				return told // no more than folding can tell
-			}
-			if takeA && takeB { // what is folded away on one side only stands against nothing
-				outA, _ := f.unit(a, i)
-				outB, _ := f.unit(b, j)
-				takeA = len(outA) == 0 || len(outB) > 0
-				takeB = len(outB) == 0 || len(outA) > 0
-			}
-			if takeA {
-				out, n := f.unit(a, i)
-				i, lenA = i+n, lenA+len(out)
-			}
-			if takeB {
-				out, n := f.unit(b, j)
-				j, lenB = j+n, lenB+len(out)
-			}
+	a, b := walk{f: f, text: []byte(given)}, walk{f: f, text: []byte(there)}
+	for (a.more() || b.more()) && len(told) < tellPairs {
+		fromA, fromB := a.at, b.at
+		if !stepBoth(&a, &b) {
+			break
 		}
-		has, want := given[fromA:i], there[fromB:j]
+		has, want := given[fromA:a.at], there[fromB:b.at]
 		if has == want {
 			continue
 		}
@@ -204,6 +186,50 @@ func differing(what string, f folding, given, there string) []string {
 		}
 	}
 	return told
+}
+
+// walk goes through a text by what is folded as one; folded counts the bytes that this came to.
+type walk struct {
+	f          folding
+	text, unit []byte
+	at, folded int
+}
+
+func (w *walk) more() bool { return w.at < len(w.text) }
+
+// next gives how many bytes the next unit folds to and how long it is; a text at its end has none.
+func (w *walk) next() (folded, n int) {
+	if !w.more() {
+		return 0, 0
+	}
+	w.unit, n = w.f.appendUnit(w.unit[:0], w.text, w.at)
+	return len(w.unit), n
+}
+
+func (w *walk) take(folded, n int) { w.folded, w.at = w.folded+folded, w.at+n }
+
+// stepBoth takes as few units of both as come to the same folded. What one side alone folds away stands for itself.
+func stepBoth(a, b *walk) bool {
+	for first := true; first || a.folded != b.folded; first = false {
+		foldedA, nA := a.next()
+		foldedB, nB := b.next()
+		switch {
+		case nA+nB == 0:
+			return false
+		case a.folded < b.folded, first && nA > 0 && foldedA == 0 && foldedB > 0:
+			a.take(foldedA, nA)
+		case b.folded < a.folded, first && nB > 0 && foldedB == 0 && foldedA > 0:
+			b.take(foldedB, nB)
+		default:
+			a.take(foldedA, nA)
+			b.take(foldedB, nB)
+		}
+		// Out of their place in the file, blanks can fold otherwise, so that one side ends too early.
+		if a.folded < b.folded && !a.more() || b.folded < a.folded && !b.more() {
+			return false
+		}
+	}
+	return true
 }
 
 // describe names characters by their code points, and blanks by how many they are.

@@ -2,8 +2,6 @@ package workspace
 
 import (
 	"bytes"
-	"cmp"
-	"slices"
 
 	"treeline/internal/call"
 )
@@ -162,13 +160,4 @@ func checkLineEdit(i int, e Edit) *call.Refusal {
 // span is one stretch of a file, from start up to but not including end, and the edit that replaces it.
 type span struct {
 	start, end, edit int
-}
-
-// inOrder sorts spans by where they start. Spans of one edit come sorted, so that mostly nothing has to move.
-func inOrder(spans []span) []span {
-	byStart := func(a, b span) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.edit, b.edit)) }
-	if !slices.IsSortedFunc(spans, byStart) {
-		slices.SortFunc(spans, byStart)
-	}
-	return spans
 }

@@ -16,11 +16,11 @@ type excerpts struct {
 	norm []byte
 	// starts has the offset in norm of each line; nil where norm is the body.
 	starts []int
-	near   *nearness
+	near   nearness
 }
 
 func newExcerpts(file []byte) *excerpts {
-	x := &excerpts{doc: Split(file)}
+	x := &excerpts{doc: Split(file), near: nearness{folded: map[folding][]byte{}}}
 	x.norm = x.doc.Body
 	if !bytes.Contains(x.doc.Body, []byte("\r\n")) {
 		return x
@@ -67,11 +67,11 @@ func (x *excerpts) body(p int) int {
 }
 
 func planTextEdits(x *excerpts, edits []Edit, guard editGuard) ([]byte, *call.Refusal) {
-	spans, r := locateAll(x, edits)
+	perEdit, r := locateAll(x, edits)
 	if r != nil {
 		return nil, r
 	}
-	spans = inOrder(spans)
+	spans := merged(perEdit)
 	for i := 1; i < len(spans); i++ {
 		if spans[i].start < spans[i-1].end {
 			return nil, refuseTextOverlap(x, spans[i-1], spans[i])
@@ -84,31 +84,29 @@ func planTextEdits(x *excerpts, edits []Edit, guard editGuard) ([]byte, *call.Re
 }
 
 // locateAll finds what every edit replaces. Edits that fail are told together, so that one more call can mend them all.
-func locateAll(x *excerpts, edits []Edit) ([]span, *call.Refusal) {
-	var spans []span
+func locateAll(x *excerpts, edits []Edit) ([][]span, *call.Refusal) {
+	var perEdit [][]span
 	var failed failures
 	covered := 0
 	for i, e := range edits {
-		found, r := locate(x, i, e)
+		// Hits that cover more than the file overlap somewhere: no more of them are needed to say so.
+		found, r := locate(x, i, e, covered <= len(x.norm))
 		if r != nil {
 			if failed.add(i, r) {
 				break
 			}
 			continue
 		}
-		// What the hits cover can exceed the file only where they overlap, and no more of them are needed to say so.
-		if covered <= len(x.norm) {
-			spans = append(spans, found...)
-		}
-		for _, s := range found {
-			covered += s.end - s.start
+		if len(found) > 0 {
+			perEdit = append(perEdit, found)
+			covered += len(found) * (found[0].end - found[0].start)
 		}
 	}
-	return spans, failed.refusal(len(edits))
+	return perEdit, failed.refusal(len(edits))
 }
 
-// locate finds what edit i replaces, as offsets in norm.
-func locate(x *excerpts, i int, e Edit) ([]span, *call.Refusal) {
+// locate finds what edit i replaces, as offsets in norm. Without keep it only checks that it may.
+func locate(x *excerpts, i int, e Edit, keep bool) ([]span, *call.Refusal) {
 	find := []byte(lf(*e.Find))
 	first := bytes.Index(x.norm, find)
 	if first < 0 {
@@ -120,20 +118,62 @@ func locate(x *excerpts, i int, e Edit) ([]span, *call.Refusal) {
 		}
 		return []span{{first, first + len(find), i}}, nil
 	}
+	count := bytes.Count(x.norm, find)
+	if want := e.ExpectedMatches; want != nil && *want != count {
+		return nil, refuseOtherCount(x, *want, count, everyHit(x.norm, find, i, tellLines))
+	}
+	if !keep {
+		return nil, nil
+	}
+	return everyHit(x.norm, find, i, count), nil
+}
+
+// everyHit finds the first so many hits of find, leftmost and none overlapping another.
+func everyHit(text, find []byte, edit, most int) []span {
 	var found []span
-	for at := first; ; {
-		found = append(found, span{at, at + len(find), i})
-		at += len(find)
-		n := bytes.Index(x.norm[at:], find)
+	for at := 0; len(found) < most; {
+		n := bytes.Index(text[at:], find)
 		if n < 0 {
 			break
 		}
-		at += n
+		if found == nil {
+			found = make([]span, 0, most)
+		}
+		found = append(found, span{at + n, at + n + len(find), edit})
+		at += n + len(find)
 	}
-	if want := e.ExpectedMatches; want != nil && *want != len(found) {
-		return nil, refuseOtherCount(x, *want, found)
+	return found
+}
+
+// merged joins lists that are each sorted by start into one.
+func merged(lists [][]span) []span {
+	for len(lists) > 1 {
+		half := lists[:0:0]
+		for i := 0; i < len(lists); i += 2 {
+			if i+1 == len(lists) {
+				half = append(half, lists[i])
+				break
+			}
+			half = append(half, mergeTwo(lists[i], lists[i+1]))
+		}
+		lists = half
 	}
-	return found, nil
+	if len(lists) == 0 {
+		return nil
+	}
+	return lists[0]
+}
+
+func mergeTwo(a, b []span) []span {
+	out := make([]span, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].start < a[0].start {
+			out, b = append(out, b[0]), b[1:]
+		} else {
+			out, a = append(out, a[0]), a[1:]
+		}
+	}
+	return append(append(out, a...), b...)
 }
 
 // occurrences finds every place at which find starts in text, also where the places overlap, in time linear in both.

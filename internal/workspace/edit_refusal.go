@@ -120,13 +120,13 @@ func refuseNotUnique(x *excerpts, find []byte) *call.Refusal {
 		count, x.lineList(at, count), x.show(x.lineNumbers(at), 1))
 }
 
-func refuseOtherCount(x *excerpts, want int, found []span) *call.Refusal {
+func refuseOtherCount(x *excerpts, want, count int, found []span) *call.Refusal {
 	var at []int
-	for _, s := range found[:min(len(found), tellLines)] {
+	for _, s := range found {
 		at = append(at, s.start)
 	}
 	return call.Refuse(call.TextNotUnique, "find is there %s, on lines %s, and expectedMatches is %d. If all of them are meant, "+
-		"give expectedMatches %d or leave it out.%s", times(len(found)), x.lineList(at, len(found)), want, len(found),
+		"give expectedMatches %d or leave it out.%s", times(count), x.lineList(at, count), want, count,
 		x.show(x.lineNumbers(at), 1))
 }
 

@@ -176,6 +176,7 @@ func TestEditsThatAreRefused(t *testing.T) {
 		{"an odd blank", "a\u00a0b\n", []Edit{byText("a b", "y")}, call.TextNotFound, []string{`U\+00A0`}},
 		{"an invisible character", "a\u200bb\n", []Edit{byText("ab", "y")}, call.TextNotFound, []string{`U\+200B`}},
 		{"an ellipsis", "wait… now\n", []Edit{byText("wait... now", "y")}, call.TextNotFound, []string{`U\+2026`}},
+		{"a part of an ellipsis", "wait…\n", []Edit{byText("wait.", "y")}, call.TextNotFound, []string{`column 5: there the file has … \(U\+2026\) where find has \. `}},
 		{"decomposed there", "cafe\u0301\n", []Edit{byText("caf\u00e9", "y")}, call.TextNotFound, []string{`U\+0301`, `composed`}},
 		{"decomposed here", "caf\u00e9\n", []Edit{byText("cafe\u0301", "y")}, call.TextNotFound, []string{`U\+00E9`, `composed`}},
 		{"line numbers", "one\ntwo\n", []Edit{byText("2\ttwo", "TWO")}, call.TextNotFound, []string{`number<TAB>`, `line 2`}},

@@ -75,7 +75,7 @@ func checkFiles(tree *Tree, limits Limits, files []NewFile) ([]NewFile, *call.Re
 		files[i].Path, paths[i] = path, path
 	}
 	for _, f := range files {
-		if EndsInCutNotice(string(f.Content[max(0, len(f.Content)-noticeBytes):])) {
+		if EndsInCutNotice(string(f.Content)) {
 			return nil, refuseTrimmedContent(f.Path)
 		}
 	}
@@ -85,9 +85,6 @@ func checkFiles(tree *Tree, limits Limits, files []NewFile) ([]NewFile, *call.Re
 	slices.SortFunc(files, func(a, b NewFile) int { return strings.Compare(a.Path, b.Path) })
 	return files, nil
 }
-
-// noticeBytes is how much of a content's end is looked at for the words of a cut: more than these have.
-const noticeBytes = 64 << 10
 
 // long reports whether a file is too long to be replaced whole.
 func (e Entry) long(limits Limits) bool { return e.Length() > int64(limits.ReplacementChars) }
