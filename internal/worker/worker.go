@@ -29,10 +29,13 @@ type Worker struct {
 	Log    zerolog.Logger
 	// Lane is "file" or "code".
 	Lane string
-	// ClaimAlways claims also first deliveries: for work that takes long enough to need a lease.
+	// ClaimAlways claims also first deliveries, and keeps the lease while the call is done: for work that takes long. Do's
+	// context then ends as soon as the call is to stop, for whatever reason; Do returns an error if that ended its work.
 	ClaimAlways bool
 	// Do does the call of a claimed work.
 	Do Do
+
+	held held
 }
 
 // retryFor bounds how long a delivery is tried again while the database or the queue is away. It stays below AckWait's
@@ -62,7 +65,10 @@ func (w *Worker) settle(ctx context.Context, e ledger.Event, first bool) error {
 	if state != ledger.Released || work.Lane != w.Lane || work.Generation != e.Generation {
 		return w.notToDo(ctx, work, state)
 	}
-	if !first || w.ClaimAlways {
+	if w.ClaimAlways {
+		return w.hold(ctx, e, work)
+	}
+	if !first {
 		if work, err = w.Ledger.Claim(ctx, work); err != nil {
 			return err
 		}
