@@ -22,6 +22,8 @@ const (
 	Inputs = "inputs"
 	// Skills is the read-only folder, below WorkFolder, of the skills that the call named.
 	Skills = "skills"
+	// ProgramFile is the path by which tracebacks name the program.
+	ProgramFile = "/code/main.py"
 )
 
 // Driver makes sessions. It is safe for concurrent use. A driver never runs code unsealed: what the machine cannot do is
@@ -127,7 +129,7 @@ func fill[T comparable](field *T, value T) {
 
 // Program is what a session runs.
 type Program struct {
-	// Code is Python source in UTF-8. Tracebacks name it main.py.
+	// Code is Python source in UTF-8. Tracebacks name it ProgramFile.
 	Code []byte
 	// Output, if set, gets each piece of output as it comes, valid UTF-8, from one goroutine a stream. A slow receiver
 	// slows the program down; a receiver that blocks for ever holds up Run.

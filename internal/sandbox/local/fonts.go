@@ -18,6 +18,20 @@ import matplotlib.font_manager
 // maxFonts bounds the list of fonts that sessions are given.
 const maxFonts = 4 << 20
 
+// readyFonts finds the fonts once, where there is a use for them.
+func (d *Driver) readyFonts(ctx context.Context) {
+	d.mu.Lock()
+	wanted := d.fonts == nil && d.runtime != nil && d.runtime.Libraries["matplotlib"] != ""
+	d.mu.Unlock()
+	if !wanted {
+		return
+	}
+	fonts := d.findFonts(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fonts = fonts
+}
+
 // findFonts makes, in a sandbox, the list of fonts that matplotlib otherwise makes anew in every session. Without one it is
 // slower and nothing else, so that failing is not an error.
 func (d *Driver) findFonts(ctx context.Context) map[string][]byte {

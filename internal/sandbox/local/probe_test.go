@@ -122,3 +122,37 @@ func withoutNamespaces(t *testing.T) {
 		t.Error("it started all the same")
 	}
 }
+
+// TestUserVirtualEnvironment runs programs under an interpreter that lies below a folder that the sandbox mounts anew.
+func TestUserVirtualEnvironment(t *testing.T) {
+	folder, err := os.MkdirTemp("", "treeline-venv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	home := filepath.Join(folder, "venv")
+	if out, err := exec.Command("/usr/bin/python3", "-m", "venv", "--without-pip", home).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	packages, err := filepath.Glob(home + "/lib/python3*/site-packages")
+	if err != nil || len(packages) != 1 {
+		t.Fatal(packages, err)
+	}
+	if err := os.WriteFile(filepath.Join(packages[0], "onlyhere.py"), []byte("x = 7\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(Options{Python: filepath.Join(home, "bin/python3")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	code := "import onlyhere, subprocess, sys\nprint(onlyhere.x, sys.prefix)\nsys.stdout.flush()\n" +
+		"subprocess.run([sys.executable, '-c', 'import onlyhere; print(onlyhere.x)'])"
+	out, _ := runOnce(t, d, code, nil)
+	if want := "7 " + home + "\n7\n"; out.Stdout.Head != want {
+		t.Errorf("got %q, want %q; %s", out.Stdout.Head, want, out.Stderr.Head)
+	}
+}

@@ -57,10 +57,11 @@ func makeRoot(s setup) (rootTrees, error) {
 	m.do("enter the new root", func() error { return enter(root) })
 	m.do("leave the old root", leaveOld)
 	m.do("lay out the root", func() error { return layOut(s.Runtime.Links) })
-	m.do("mount the interpreter's files", func() error { return attachBinds(binds) })
 	m.do("place the trees", func() error { return t.place() })
 	m.do("make the trees' folders", func() error { return t.folders() })
 	m.do("mount the trees", func() error { return t.attach() })
+	// After the trees: an interpreter may well live below /home or /tmp, which they would hide.
+	m.do("mount the interpreter's files", func() error { return attachBinds(binds) })
 	m.do("look at init", func() (err error) { t.score, err = openScore(t.proc); return err })
 	m.do("make the root read-only", func() error {
 		return unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: readFlags})
