@@ -30,8 +30,8 @@ func initMain() int {
 		return 1
 	}
 	unix.Close(trees.readable)
-	var go_ start
-	if _, err := ch.receive(&go_); err != nil || !go_.Run {
+	var begin start
+	if _, err := ch.receive(&begin); err != nil || !begin.Run {
 		return 1
 	}
 	if err := ch.send(run(s, trees, abi, ch)); err != nil {

@@ -36,6 +36,10 @@ type Options struct {
 	Python string
 	// User is the user and group id that sandboxes of a root worker run as; 0 for 65534. Others run as themselves.
 	User int
+	// Cgroup names cgroup folders that this worker may make groups in, separated by commas: one of version 2 with no
+	// processes of its own, or one of each controller, memory and pids, of version 1. Empty for none; the group's memory is
+	// then watched by init alone.
+	Cgroup string
 }
 
 // Driver is the local driver. Close it to end its launcher.
@@ -47,6 +51,7 @@ type Driver struct {
 	launcher *launcherProcess
 	runtime  *runtimeFiles
 	fonts    map[string][]byte // matplotlib's lists of fonts by name; nil until Probe has made them
+	sessions int               // counts, to name their cgroups
 	closed   bool
 }
 
@@ -103,7 +108,15 @@ func (d *Driver) open(ctx context.Context, s *Session) error {
 	}
 	d.mu.Lock()
 	runtime, fonts := d.runtime, d.fonts
+	d.sessions++
+	name := fmt.Sprintf("treeline-%d-%d", os.Getpid(), d.sessions)
 	d.mu.Unlock()
+	if s.group, err = newCgroup(cgroupFolders(d.options.Cgroup), name, s.limits); err != nil {
+		return unavailableCgroup(err)
+	}
+	if err := s.group.enter(s.pid); err != nil {
+		return unavailableCgroup(err)
+	}
 	if err := s.prepare(ctx, runtime, d.filter); err != nil {
 		return err
 	}
@@ -117,10 +130,12 @@ func (d *Driver) launch(ctx context.Context, s *Session, ends []*os.File) error 
 	for attempt := 0; ; attempt++ {
 		err := d.ready(ctx)
 		if err == nil {
-			s.pid, s.pidfd, err = d.launcher.start(ctx, ends)
-		}
-		if err == nil {
-			return nil
+			var pid int
+			var pidfd *os.File
+			if pid, pidfd, err = d.launcher.start(ctx, ends); err == nil {
+				s.adopt(pid, pidfd)
+				return nil
+			}
 		}
 		var refused *stepError
 		if errors.As(err, &refused) {

@@ -28,6 +28,9 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 		return sandbox.Report{}, unavailable(fmt.Errorf("a first program ended as %s and said %q", out.Reason, out.Stderr.Head))
 	}
 	r := sandbox.Report{Driver: Name, Enforced: enforced(), Missing: s.gaps(), Python: d.python()}
+	if s.group != nil {
+		r.Enforced = append(r.Enforced, "a cgroup for each run")
+	}
 	if s.landlock > 0 {
 		r.Enforced = append(r.Enforced, fmt.Sprintf("landlock, ABI %d", s.landlock))
 	}
@@ -56,11 +59,14 @@ func enforced() []string {
 }
 
 func (s *Session) gaps() []sandbox.Gap {
-	gaps := []sandbox.Gap{{
-		What:   "a kernel limit of the whole group's memory",
-		Reason: fmt.Sprintf("memory is added up every %v instead, which leaves out what the kernel holds for pipes and sockets", watchInterval),
-		Remedy: "none is needed; leave the machine some memory to spare",
-	}}
+	var gaps []sandbox.Gap
+	if s.group == nil {
+		gaps = append(gaps, sandbox.Gap{
+			What:   "a kernel limit of the whole group's memory",
+			Reason: fmt.Sprintf("memory is added up every %v instead, which leaves out what the kernel holds for pipes and sockets", watchInterval),
+			Remedy: "name a cgroup folder that this worker may make groups in, or leave the machine some memory to spare",
+		})
+	}
 	if s.landlock == 0 {
 		gaps = append(gaps, sandbox.Gap{
 			What:   "landlock, a second lock behind the read-only root",
@@ -84,6 +90,14 @@ func unavailable(err error) error {
 		err = errors.New("its first process gave no account of itself")
 	}
 	return &sandbox.Unavailable{Driver: Name, Reason: err.Error(), Remedy: machine{}.remedy(err)}
+}
+
+func unavailableCgroup(err error) error {
+	return &sandbox.Unavailable{
+		Driver: Name, Reason: err.Error(),
+		Remedy: "name folders of cgroup version 2 (one, without processes of its own) or 1 (one each of memory and pids) that " +
+			"this worker may write in, or none",
+	}
 }
 
 // machine is where the settings are read from: files below root, the real ones if it is empty.

@@ -199,3 +199,8 @@ func (s *bindSet) paths() []string {
 	}
 	return out
 }
+
+// below reports whether path is folder or lies in it.
+func below(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}

@@ -25,17 +25,18 @@ type Session struct {
 	pidfd    *os.File
 	out      [2]*os.File // read ends of stdout and stderr
 	trees    [2]*os.File // the writable tree and the read-only one
+	group    *cgroup
 	put      filler
 	taken    *sandbox.Tree
 	ran      bool
 	lost     bool
 	landlock int
 
-	gone     chan struct{} // closed when every process of the session is dead
-	stopped  chan struct{} // closed by the first Stop
-	stopOnce sync.Once
-	close_   sync.Once
-	waiting  bool
+	gone      chan struct{} // closed when every process of the session is dead
+	stopped   chan struct{} // closed by the first Stop
+	stopOnce  sync.Once
+	closeOnce sync.Once
+	waiting   bool
 }
 
 var _ sandbox.Session = (*Session)(nil)
@@ -72,8 +73,6 @@ func (s *Session) openPipes(user int) ([]*os.File, error) {
 
 // prepare tells init what to build and takes over the two trees.
 func (s *Session) prepare(ctx context.Context, files *runtimeFiles, filter []byte) error {
-	s.waiting = true
-	go s.awaitDeath()
 	s.ch.deadline(time.Now().Add(startTimeout))
 	defer s.ch.deadline(time.Time{})
 	stop := context.AfterFunc(ctx, s.kill)
@@ -98,6 +97,12 @@ func (s *Session) prepare(ctx context.Context, files *runtimeFiles, filter []byt
 	s.trees, s.landlock = [2]*os.File(trees), r.Landlock
 	s.put = newFiller(s.trees, l.Inputs)
 	return nil
+}
+
+// adopt takes over the process that the launcher made.
+func (s *Session) adopt(pid int, pidfd *os.File) {
+	s.pid, s.pidfd, s.waiting = pid, pidfd, true
+	go s.awaitDeath()
 }
 
 // awaitDeath closes gone when init is dead, which it is only when all of its pid namespace is.
@@ -229,14 +234,15 @@ func (s *Session) outcome(end ended, err error, took time.Duration) sandbox.Outc
 // Close kills what runs and frees the session.
 func (s *Session) Close() error {
 	var err error
-	s.close_.Do(func() {
+	s.closeOnce.Do(func() {
 		s.stopOnce.Do(func() { close(s.stopped) })
 		if s.waiting {
 			s.kill()
 			<-s.gone
 		}
+		err = s.group.remove()
 		if s.ch != nil {
-			err = s.ch.close()
+			err = errors.Join(err, s.ch.close())
 		}
 		for _, f := range []*os.File{s.pidfd, s.out[0], s.out[1], s.trees[0], s.trees[1]} {
 			if f != nil {
