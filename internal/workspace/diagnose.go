@@ -178,11 +178,14 @@ func unescaped(s string) string {
 	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "\r", `\"`, `"`, `\'`, "'").Replace(s)
 }
 
-// nearest finds the place that agrees with find for the longest, and for how many bytes.
-func (x *excerpts) nearest(find string) (start, agreed int) {
+// nearest finds the place in text that agrees with find for the longest, and for how many bytes.
+func nearest(text []byte, find string) (start, agreed int) {
+	if find == "" {
+		return 0, 0
+	}
 	m := newMatcher([]byte(find))
 	state := 0
-	for i, b := range x.window() {
+	for i, b := range text {
 		if state = m.next(state, b); state > agreed {
 			start, agreed = i+1-state, state
 		}
@@ -194,6 +197,33 @@ func (x *excerpts) nearest(find string) (start, agreed int) {
 		agreed--
 	}
 	return start, agreed
+}
+
+// candidate is a place that find agrees with up to a point: to is the offset in norm, and want the rest of find, from
+// there.
+type candidate struct {
+	from, to int
+	want     string
+	loosely  bool // blanks at both ends of lines aside
+}
+
+// nearestTo finds the candidate that says most about where find was meant to be.
+func (x *excerpts) nearestTo(find string, thorough bool) (candidate, bool) {
+	if from, agreed := nearest(x.window(), find); telling(find, agreed) {
+		return candidate{from, from + agreed, find[agreed:], false}, true
+	}
+	if !thorough {
+		return candidate{}, false
+	}
+	f := foldIndent | foldTrailing
+	folded := string(f.fold([]byte(find)))
+	from, agreed := nearest(x.foldedBy(f), folded)
+	if !telling(folded, agreed) || agreed == len(folded) {
+		return candidate{}, false
+	}
+	start, _ := f.unfold(x.window(), from, from)
+	to, _ := f.unfold(x.window(), from+agreed, from+agreed)
+	return candidate{start, to, folded[agreed:], true}, true
 }
 
 // telling reports whether so long a beginning of find says anything about where it was meant to be.

@@ -34,9 +34,9 @@ func refuseNotFound(x *excerpts, e Edit) *call.Refusal {
 		start, focus = m.place.start, m.place.start+head
 		lines = bytes.Count(x.norm[m.place.start:m.place.end], []byte{'\n'}) + 1
 		fmt.Fprintf(&b, "%s The place meant seems to be line %d.", m.words, x.line(start)+1)
-	} else if at, agreed := x.nearest(find); telling(find, agreed) {
-		start, focus = at, at+agreed
-		b.WriteString(x.sayDifference(find, at, agreed))
+	} else if c, ok := x.nearestTo(find, thorough); ok {
+		start, focus = c.from, c.to
+		b.WriteString(x.sayDifference(c))
 	}
 	b.WriteString(x.sayAlready(lf(*e.Replace)))
 	if start < 0 {
@@ -70,6 +70,9 @@ func (x *excerpts) sayFirstLine(find string) string {
 			break
 		}
 	}
+	if tried == 0 { // find is blank
+		return ""
+	}
 	return " Its first line is nowhere in the file."
 }
 
@@ -88,15 +91,18 @@ func word(n int, one string) string {
 }
 
 // sayDifference tells how far the nearest place agrees with find and what is there instead.
-func (x *excerpts) sayDifference(find string, start, agreed int) string {
-	at := start + agreed
+func (x *excerpts) sayDifference(c candidate) string {
 	has := "the file ends"
-	if at < len(x.norm) {
-		has = "the file has " + describe(firstRune(string(x.norm[at:min(len(x.norm), at+utf8.UTFMax)])))
+	if c.to < len(x.norm) {
+		has = "the file has " + describe(firstRune(string(x.norm[c.to:min(len(x.norm), c.to+utf8.UTFMax)])))
 	}
-	line := x.line(at)
-	return fmt.Sprintf(" The nearest place begins on line %d and agrees up to line %d, column %d: there %s where find has %s.",
-		x.line(start)+1, line+1, countRunes(string(x.norm[x.start(line):at]))+1, has, describe(firstRune(find[agreed:])))
+	aside := ""
+	if c.loosely {
+		aside = ", blanks at both ends of lines aside,"
+	}
+	line := x.line(c.to)
+	return fmt.Sprintf(" The nearest place begins on line %d and agrees%s up to line %d, column %d: there %s where find has %s.",
+		x.line(c.from)+1, aside, line+1, countRunes(string(x.norm[x.start(line):c.to]))+1, has, describe(firstRune(c.want)))
 }
 
 func (x *excerpts) sayAlready(replace string) string {

@@ -251,7 +251,7 @@ func TestEditsOfLargeFilesTakeLinearTime(t *testing.T) {
 			_, refusal := PlanEdits(before, c.edits)
 			took := time.Since(begin)
 			t.Logf("%v", took)
-			if took > 4*time.Second {
+			if took > 10*time.Second {
 				t.Errorf("took %v", took)
 			}
 			if refusal == nil || len(refusal.Text) > 64<<10 {

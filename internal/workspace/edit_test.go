@@ -186,6 +186,8 @@ func TestEditsThatAreRefused(t *testing.T) {
 		{"line breaks", "a b\nc d\n", []Edit{byText("a b c d", "y")}, call.TextNotFound, []string{`blanks and line breaks`}},
 		{"escaped twice", "a\n\"b\"\n", []Edit{byText(`a\n\"b\"`, "y")}, call.TextNotFound, []string{`escaped`}},
 		{"entities", "a < b\n", []Edit{byText("a &lt; b", "y")}, call.TextNotFound, []string{`entities`}},
+		{"indentation and a word", "f {\n\tx := 1\n\ty := 2\n}\n", []Edit{byText("    x := 1\n    y := 3", "z")}, call.TextNotFound, []string{`begins on line 2 and agrees, blanks at both ends of lines aside, up to line 3, column 7: there the file has 2 .* where find has 3 `, `\n3\t\ty := 2`}},
+		{"blanks alone", "a\n", []Edit{byText("\n\n", "z")}, call.TextNotFound, nil},
 		{"nothing near", "abc\n", []Edit{byText("zzz", "yyy")}, call.TextNotFound, []string{`search_files or read_file`}},
 		{"an empty file", "", []Edit{byText("a", "b")}, call.TextNotFound, []string{`empty`}},
 		{"a long line is shown where it differs", long + "here it ends\n", []Edit{byText(long+"here it stops", "x")}, call.TextNotFound, []string{`column 1009`, `characters before\].*here it ends`}},
