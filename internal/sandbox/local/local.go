@@ -156,7 +156,7 @@ func (d *Driver) ready(ctx context.Context) error {
 	if d.launcher == nil {
 		l, err := newLauncherProcess(d.options.User)
 		if err != nil {
-			return asStep("start the launcher", err)
+			return asStep(launcherStep, err)
 		}
 		d.launcher = l
 	}

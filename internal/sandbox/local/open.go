@@ -15,8 +15,8 @@ import (
 
 // Open reads a file of the tree that was taken.
 func (s *Session) Open(_ context.Context, path string) (io.ReadCloser, error) {
-	if s.taken == nil {
-		return nil, &sandbox.TreeUnreadable{Path: path, Err: errors.New("the tree was not taken")}
+	if s.taken == nil || s.closed {
+		return nil, &sandbox.TreeUnreadable{Path: path, Err: errors.New("the tree was not taken, or the session is closed")}
 	}
 	want, ok := s.taken.Find(path)
 	if !ok {

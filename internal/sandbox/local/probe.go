@@ -100,6 +100,9 @@ func unavailableCgroup(err error) error {
 	}
 }
 
+// launcherStep is what was being done where not even the launcher could be started.
+const launcherStep = "start the launcher"
+
 // machine is where the settings are read from: files below root, the real ones if it is empty.
 type machine struct {
 	root  string
@@ -112,7 +115,13 @@ func (m machine) remedy(err error) string {
 	if m.major == 0 {
 		m.major, m.minor = kernel()
 	}
+	var step *stepError
 	switch {
+	case errors.As(err, &step) && step.Step == launcherStep && errors.Is(err, unix.EACCES):
+		return "make this binary executable for everybody (chmod 755)"
+	case errors.As(err, &step) && step.Step == launcherStep:
+		return "a worker that is root becomes another user for its sandboxes: give it CAP_SETUID and CAP_SETGID and map that " +
+			"user into its user namespace, or run it as an ordinary user"
 	case m.major < 5 || m.major == 5 && m.minor < 12:
 		return fmt.Sprintf("the kernel is %d.%d: Linux 5.12 or later is needed for read-only mounts of the interpreter's files", m.major, m.minor)
 	case !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.ENOSPC) &&

@@ -87,6 +87,14 @@ func TestRemedy(t *testing.T) {
 	}
 }
 
+func TestRemedyForTheLauncher(t *testing.T) {
+	for errno, contains := range map[error]string{unix.EACCES: "chmod 755", unix.EPERM: "CAP_SETUID", unix.EINVAL: "CAP_SETUID"} {
+		if got := (machine{}).remedy(asStep(launcherStep, errno)); !strings.Contains(got, contains) {
+			t.Errorf("%v: %q, want %q in it", errno, got, contains)
+		}
+	}
+}
+
 // TestUserWithoutNamespaces tries the driver where the kernel allows no more user namespaces: it must refuse, name the
 // setting, and run nothing.
 func TestUserWithoutNamespaces(t *testing.T) {

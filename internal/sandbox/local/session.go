@@ -29,6 +29,7 @@ type Session struct {
 	put      filler
 	taken    *sandbox.Tree
 	ran      bool
+	closed   bool
 	lost     bool
 	landlock int
 
@@ -140,16 +141,16 @@ func (s *Session) Stop() {
 
 // Put streams a file in.
 func (s *Session) Put(ctx context.Context, path string, content io.Reader) error {
-	if s.ran {
-		return errors.New("put: the run has begun")
+	if s.ran || s.closed {
+		return errors.New("put: the run has begun or the session is closed")
 	}
 	return s.put.put(ctx, path, content)
 }
 
 // Run runs the program to its end.
 func (s *Session) Run(ctx context.Context, program sandbox.Program) (sandbox.Outcome, error) {
-	if s.ran {
-		return sandbox.Outcome{}, errors.New("run: a session runs once")
+	if s.ran || s.closed {
+		return sandbox.Outcome{}, errors.New("run: a session runs once, before it is closed")
 	}
 	s.ran = true
 	if err := s.put.program(program.Code); err != nil {
@@ -235,6 +236,7 @@ func (s *Session) outcome(end ended, err error, took time.Duration) sandbox.Outc
 func (s *Session) Close() error {
 	var err error
 	s.closeOnce.Do(func() {
+		s.closed = true
 		s.stopOnce.Do(func() { close(s.stopped) })
 		if s.waiting {
 			s.kill()

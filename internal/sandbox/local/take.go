@@ -16,8 +16,8 @@ import (
 
 // Take reads the tree. Every process is dead by then.
 func (s *Session) Take(ctx context.Context) (sandbox.Tree, error) {
-	if !s.ran {
-		return sandbox.Tree{}, &sandbox.TreeUnreadable{Err: errors.New("nothing has run")}
+	if !s.ran || s.closed {
+		return sandbox.Tree{}, &sandbox.TreeUnreadable{Err: errors.New("nothing has run, or the session is closed")}
 	}
 	select {
 	case <-s.gone:

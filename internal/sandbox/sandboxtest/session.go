@@ -62,6 +62,27 @@ func testSession(t *testing.T, d sandbox.Driver) {
 			t.Errorf("got %+v, %v, want cancelled without output", out, err)
 		}
 	})
+	t.Run("nothing works once closed", func(t *testing.T) {
+		s := Start(t, d, sandbox.Limits{})
+		if _, err := s.Run(t.Context(), sandbox.Program{Code: []byte("open('workspace/a', 'w')")}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.Stop()
+		_, take := s.Take(t.Context())
+		_, open := s.Open(t.Context(), "a")
+		_, run := s.Run(t.Context(), sandbox.Program{})
+		for name, err := range map[string]error{"put": s.Put(t.Context(), "workspace/b", strings.NewReader("")), "take": take, "open": open, "run": run} {
+			if err == nil {
+				t.Errorf("%s works", name)
+			}
+		}
+	})
 	t.Run("a session runs once", func(t *testing.T) {
 		s := Start(t, d, sandbox.Limits{})
 		for i := range 2 {
