@@ -12,6 +12,8 @@ const (
 	// diffFile is the size, in bytes, of the largest file that is compared line by line, and diffAll that of all together.
 	diffFile = 1 << 20
 	diffAll  = 4 << 20
+	// leastDiff is how many lines the diff of one file takes at least.
+	leastDiff = 4
 )
 
 // diff shows what became of text files, modified ones before created ones, within the bound of a result's diff. cut says
@@ -29,17 +31,17 @@ func (r *run) diff(ctx context.Context, changes []ledger.Change) (text string, c
 	lines, size := r.limits.DiffLines, int64(0)
 	for _, c := range order {
 		before, ok := r.comparable(ctx, c, &size)
-		if !ok || lines <= 0 {
+		if !ok || lines < leastDiff {
 			cut = true
 			continue
 		}
 		one, short := workspace.Diff(c.Path, before, c.Content, lines)
+		if one != "" && !strings.HasSuffix(one, "\n") {
+			one += "\n"
+		}
 		lines -= strings.Count(one, "\n")
 		cut = cut || short
 		out.WriteString(one)
-		if one != "" && !strings.HasSuffix(one, "\n") {
-			out.WriteByte('\n')
-		}
 	}
 	return out.String(), cut
 }

@@ -3,10 +3,35 @@ package role
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"treeline/internal/codeworker"
 	"treeline/internal/sandbox"
+	"treeline/internal/sandbox/local"
 )
+
+// SandboxConfig chooses the sandbox that code runs in.
+type SandboxConfig struct {
+	// Driver is a driver's name; empty for local.
+	Driver string
+	// Python is the interpreter of the local driver; empty for the one that it finds.
+	Python string
+}
+
+// Sandbox is a driver that is to be closed.
+type Sandbox interface {
+	sandbox.Driver
+	io.Closer
+}
+
+// OpenSandbox makes the driver. It starts nothing yet: see sandbox.Driver.Probe.
+func OpenSandbox(cfg SandboxConfig) (Sandbox, error) {
+	switch cfg.Driver {
+	case "", local.Name:
+		return local.New(local.Options{Python: cfg.Python})
+	}
+	return nil, fmt.Errorf("there is no sandbox driver %q: use %s", cfg.Driver, local.Name)
+}
 
 // CodeWorker runs one code worker until ctx ends and what it has in hand is settled, at most for own.Grace; what still
 // runs then is handed back. It gives a *sandbox.Unavailable where the driver cannot seal a run on this machine. The driver
