@@ -33,16 +33,18 @@ func replaceSpans(x *excerpts, spans []span, edits []Edit, guard editGuard) ([]b
 	return append(out, x.doc.Body[at:]...), nil
 }
 
-// appendReplacement writes text, whose newlines are "\n", in the newlines of the lines that it replaces.
+// appendReplacement writes text, whose newlines are "\n", in the newlines of the lines that it replaces: one by one from
+// the beginning, but what text keeps of the end keeps its own. New lines beyond those take the newline of the line in
+// which they stand.
 func (x *excerpts) appendReplacement(out []byte, s span, text string) []byte {
 	if x.starts == nil || strings.IndexByte(text, '\n') < 0 {
 		return append(out, text...)
 	}
 	old := string(x.norm[s.start:s.end])
 	_, tail := shared(old, text)
-	middle := s.start + len(old) - tail // the end, in norm, of what truly changes
+	middle := s.start + len(old) - tail // in norm, where what is kept of the end begins
 	end := strings.Count(old, "\n") - strings.Count(old[len(old)-tail:], "\n")
-	added := strings.Count(text[:len(text)-tail], "\n") // newlines of text from here on are those of the tail
+	added := strings.Count(text[:len(text)-tail], "\n") // those after so many are of the tail
 	first := x.line(s.start)
 	for n := 0; ; n++ {
 		cut := strings.IndexByte(text, '\n')
