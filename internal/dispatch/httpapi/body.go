@@ -28,9 +28,10 @@ type bodyReader struct {
 	io.ReadCloser
 	control *http.ResponseController
 	window  time.Duration
-	since   int
-	bounded bool
-	done    bool
+	since   int  // bytes read since the deadline was set
+	fixed   bool // the deadline does not move any more
+	done    bool // the body was read to its end, or there is none
+	failed  bool
 }
 
 // boundBody puts the request's body under a deadline that lasts until the body is read.
@@ -45,8 +46,10 @@ func (s *Server) boundBody(control *http.ResponseController, r *http.Request) *b
 	return b
 }
 
+// extend gives the next stretch of the body its time. Connections that know no deadlines are tests' own.
 func (b *bodyReader) extend() {
-	b.since, b.bounded = 0, b.control.SetReadDeadline(time.Now().Add(b.window)) == nil
+	b.since = 0
+	_ = b.control.SetReadDeadline(time.Now().Add(b.window))
 }
 
 func (b *bodyReader) Read(p []byte) (int, error) {
@@ -56,7 +59,9 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	case errors.Is(err, io.EOF):
 		b.done = true
 		_ = b.control.SetReadDeadline(time.Time{})
-	case err == nil && b.since >= bodyStride:
+	case err != nil:
+		b.failed = true
+	case b.since >= bodyStride && !b.fixed:
 		b.extend()
 	}
 	return n, err
@@ -83,23 +88,27 @@ func (s *Server) readAll(w http.ResponseWriter, r *http.Request, limit int) ([]b
 		return nil, &store.BodyError{Err: err}
 	}
 	if len(b) > limit {
-		s.drain(w, r)
+		drain(w, r)
 	}
 	return b, nil
 }
 
-// drain drops what is left of a body, within bounds, and has the connection closed where that was not all.
-func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
-	until := time.Now().Add(drainTime)
-	buffer := make([]byte, bodyStride)
-	for left := drainBytes; left > 0 && time.Now().Before(until); {
-		n, err := r.Body.Read(buffer)
-		left -= n
-		if err != nil {
-			return
-		}
+// drain drops what is left of a body, within bounds, so that its sender is not cut off before it can read the answer; it
+// has the connection closed where that was not all. A sender that waits to be told to go on is answered at once.
+func drain(w http.ResponseWriter, r *http.Request) {
+	b, ok := r.Body.(*bodyReader)
+	if !ok || b.done {
+		return
 	}
 	w.Header().Set("Connection", "close")
+	if b.failed || r.Header.Get("Expect") != "" {
+		return
+	}
+	b.fixed = true
+	_ = b.control.SetReadDeadline(time.Now().Add(min(b.window, drainTime)))
+	if _, err := io.CopyN(io.Discard, b, drainBytes); errors.Is(err, io.EOF) {
+		w.Header().Del("Connection")
+	}
 }
 
 // readJSON reads a body that must be as the named schema says into v. No body at all is an empty object.

@@ -12,6 +12,7 @@ import (
 	"treeline/internal/call"
 	"treeline/internal/dispatch"
 	"treeline/internal/ledger"
+	"treeline/internal/outage"
 	"treeline/internal/store"
 )
 
@@ -55,15 +56,13 @@ func problemOf(err error) *Problem {
 		return notFound("not_found", "There is nothing of this name.")
 	case errors.Is(err, ledger.ErrTurnExists):
 		return &Problem{Status: http.StatusConflict, Code: "turn_exists", Detail: "The turn id is taken: choose another, or leave it out."}
-	case errors.Is(err, dispatch.ErrNotDone):
-		return &Problem{Status: http.StatusServiceUnavailable, Code: "not_done", Detail: "The change is accepted and waits for the calls before it. It will be made; look at the files in a moment."}
 	case errors.As(err, &tooLong):
 		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: string(call.TooLarge), Detail: fmt.Sprintf("The body is larger than %d bytes.", tooLong.Limit)}
 	case errors.As(err, &body) && errors.Is(err, os.ErrDeadlineExceeded):
 		return &Problem{Status: http.StatusRequestTimeout, Code: "body_timeout", Detail: "The body did not arrive in time."}
 	case errors.As(err, &body):
 		return &Problem{Status: http.StatusBadRequest, Code: "body_incomplete", Detail: "The body ended before it was whole, or cannot be read."}
-	case unavailable(err):
+	case outage.Is(err):
 		return &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: "The system cannot be reached by this service at the moment. Nothing is known to be done; try again."}
 	}
 	return &Problem{Status: http.StatusInternalServerError, Code: string(call.Internal), Detail: "The system failed at this request."}
@@ -105,15 +104,17 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if note.answered {
 		return // too late: part of an answer is out, and is cut off
 	}
+	drain(w, r)
 	p.Type, p.Title = "urn:treeline:problem:"+p.Code, http.StatusText(p.Status)
 	h := w.Header()
 	switch p.Status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="treeline"`)
-	case http.StatusServiceUnavailable:
-		h.Set("Retry-After", strconv.Itoa(retryAfter))
 	case http.StatusRequestTimeout:
 		h.Set("Connection", "close")
+	}
+	if p.Status == http.StatusServiceUnavailable || p.Code == string(call.Busy) {
+		h.Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	b, err := json.Marshal(p)
 	if err != nil {

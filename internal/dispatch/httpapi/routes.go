@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"treeline/internal/call"
 )
@@ -51,7 +53,9 @@ type Route struct {
 	Pattern string
 	Access  Access
 	// Unguarded routes are for probes that know no host name: Host and Origin are not looked at.
-	Unguarded   bool
+	Unguarded bool
+	// Long routes stream, or wait for a result: others are bounded in time.
+	Long        bool
 	ID, Summary string
 	Params      []Param
 	Body        *Body
@@ -124,11 +128,23 @@ func (s *Server) serve(route Route, w http.ResponseWriter, r *http.Request) {
 		err = checkIDs(route, r, note)
 	}
 	if err == nil {
-		err = route.Handle(w, r)
+		ctx, cancel := route.bound(r.Context())
+		defer cancel()
+		err = route.Handle(w, r.WithContext(ctx))
 	}
 	if err != nil {
 		s.refuse(w, r, err)
 	}
+}
+
+// routeTime bounds a request that neither streams nor waits, should the database neither answer nor fail.
+const routeTime = 75 * time.Second
+
+func (r Route) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.Long {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, routeTime)
 }
 
 var wildcard = regexp.MustCompile(`\{(\w+)(?:\.\.\.)?\}`)

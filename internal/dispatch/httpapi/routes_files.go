@@ -36,16 +36,16 @@ func (s *Server) fileRoutes() []Route {
 			Responses: []Response{{Status: 200, Description: "The files.", ContentType: "application/json", Schema: "Files"}}, Handle: s.listFiles},
 		{Method: "GET", Pattern: filePattern, Access: PortalKey, ID: "getFile", Summary: "The bytes of a file, or a range of them, as an attachment.",
 			Responses: []Response{{Status: 200, Description: "The bytes.", ContentType: raw}, {Status: 206, Description: "A range of them.", ContentType: raw},
-				{Status: 304, Description: "The ETag still holds."}}, Handle: s.getFile},
+				{Status: 304, Description: "The ETag still holds."}}, Long: true, Handle: s.getFile},
 		{Method: "PUT", Pattern: filePattern, Access: PortalKey, ID: "putFile", Summary: "Put a file in the workspace, in its turn among the calls.",
 			Params: []Param{actorParam()}, Body: &Body{ContentType: raw},
 			Responses: []Response{{Status: 200, Description: "The file is replaced, or was so already.", ContentType: "application/json", Schema: "Written"},
-				{Status: 201, Description: "The file is new.", ContentType: "application/json", Schema: "Written"}}, Handle: s.putFile},
+				{Status: 201, Description: "The file is new.", ContentType: "application/json", Schema: "Written"}, later()}, Long: true, Handle: s.putFile},
 		{Method: "DELETE", Pattern: filePattern, Access: PortalKey, ID: "deleteFile", Summary: "Remove a file from the workspace, in its turn among the calls.",
 			Params:    []Param{actorParam()},
-			Responses: []Response{{Status: 200, Description: "The file is gone.", ContentType: "application/json", Schema: "Changed"}}, Handle: s.deleteFile},
+			Responses: []Response{{Status: 200, Description: "The file is gone.", ContentType: "application/json", Schema: "Changed"}, later()}, Long: true, Handle: s.deleteFile},
 		{Method: "GET", Pattern: "/v1/conversations/{id}/archive", Access: PortalKey, ID: "getArchive", Summary: "The whole workspace as a zip archive.",
-			Responses: []Response{{Status: 200, Description: "The archive.", ContentType: "application/zip"}}, Handle: s.archive},
+			Responses: []Response{{Status: 200, Description: "The archive.", ContentType: "application/zip"}}, Long: true, Handle: s.archive},
 	}
 }
 
@@ -129,7 +129,6 @@ func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	path, err := filePath(r)
 	if err != nil {
-		s.drain(w, r)
 		return err
 	}
 	actor, err := actorOf(r)
@@ -137,7 +136,6 @@ func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if _, err := s.open(r.Context(), id); err != nil {
-		s.drain(w, r)
 		return err
 	}
 	staged, err := s.stage(w, r, s.cfg.Limits.WorkspaceBytes)
@@ -151,6 +149,9 @@ func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
 		if err := s.cfg.Library.Unstage(r.Context(), staged.ID); err != nil {
 			s.cfg.Log.Warn().Err(err).Msg("staged bytes are left for the sweeper")
 		}
+	}
+	if errors.Is(err, dispatch.ErrNotDone) {
+		return writeJSON(w, http.StatusAccepted, changed{res.Seq})
 	}
 	if err != nil {
 		return err
@@ -173,14 +174,11 @@ func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) stage(w http.ResponseWriter, r *http.Request, limit int64) (store.Upload, error) {
 	full := call.Refuse(call.WorkspaceFull, "The file is larger than the %d bytes that a whole workspace may hold.", limit)
 	if r.ContentLength > limit {
-		s.drain(w, r)
 		return store.Upload{}, full
 	}
-	var body = http.MaxBytesReader(w, r.Body, limit)
-	staged, err := s.cfg.Library.Stage(r.Context(), body)
+	staged, err := s.cfg.Library.Stage(r.Context(), http.MaxBytesReader(w, r.Body, limit))
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
-		s.drain(w, r)
 		return store.Upload{}, full
 	}
 	return staged, err
@@ -245,8 +243,21 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	res, err := s.portal(r, dispatch.PortalRequest{Conversation: id, Tool: catalogue.PortalDeleteTool, Actor: actor,
 		Arguments: catalogue.PortalDelete{Path: path}})
+	return answerChange(w, res, err)
+}
+
+// answerChange answers with the place of a person's change in the order: 202 where it still waits for the calls before it.
+func answerChange(w http.ResponseWriter, res call.Result, err error) error {
+	if errors.Is(err, dispatch.ErrNotDone) {
+		return writeJSON(w, http.StatusAccepted, changed{res.Seq})
+	}
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, changed{res.Seq})
+}
+
+// later is the answer to a change that waits longer than the client does.
+func later() Response {
+	return Response{Status: 202, Description: "It is accepted, and waits for the calls before it.", ContentType: "application/json", Schema: "Changed"}
 }

@@ -37,7 +37,7 @@ func (s *Server) historyRoutes() []Route {
 		{Method: "POST", Pattern: "/v1/conversations/{id}/revert", Access: PortalKey, ID: "revert",
 			Summary: "Put a file, or the whole tree, back to what it was before a call. That is a change itself, and can be undone.",
 			Params:  []Param{actorParam()}, Body: &Body{ContentType: "application/json", Schema: "Revert"},
-			Responses: []Response{{Status: 200, Description: "It is put back.", ContentType: "application/json", Schema: "Changed"}}, Handle: s.revert},
+			Responses: []Response{{Status: 200, Description: "It is put back.", ContentType: "application/json", Schema: "Changed"}, later()}, Long: true, Handle: s.revert},
 	}
 }
 
@@ -210,8 +210,5 @@ func (s *Server) revert(w http.ResponseWriter, r *http.Request) error {
 		arguments["path"] = *b.Path
 	}
 	res, err := s.portal(r, dispatch.PortalRequest{Conversation: id, Tool: catalogue.PortalRevertTool, Actor: actor, Arguments: arguments})
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, changed{res.Seq})
+	return answerChange(w, res, err)
 }

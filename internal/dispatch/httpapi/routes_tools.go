@@ -36,7 +36,7 @@ func (s *Server) toolRoutes() []Route {
 			Params: []Param{waits, {Name: "Idempotency-Key", In: "header", Schema: idSchema,
 				Description: "The call's id, unique in its turn; made up if absent. The same call under the same id is done once."}},
 			Body:      &Body{ContentType: "application/json", Schema: "Arguments", Optional: true},
-			Responses: answers, Handle: s.callTool},
+			Responses: answers, Long: true, Handle: s.callTool},
 		{Method: "GET", Pattern: "/v1/calls/{callId}", Access: TurnToken, ID: "getCall", Summary: "The result of a call, whole, or where it stands.",
 			Responses: answers, Handle: s.getCall},
 		{Method: "POST", Pattern: "/v1/calls/{callId}/cancel", Access: TurnToken, ID: "cancelCall",
@@ -44,7 +44,7 @@ func (s *Server) toolRoutes() []Route {
 			Body:    &Body{ContentType: "application/json", Schema: "Empty", Optional: true}, Responses: answers, Handle: s.cancelCall},
 		{Method: "GET", Pattern: "/v1/events", Access: TurnToken, ID: "watchTurn", Summary: "Each result and progress of the turn, as server-sent events.",
 			Responses: []Response{{Status: 200, Description: "Events named result and progress.", ContentType: "text/event-stream"}},
-			Handle:    s.events},
+			Long:      true, Handle: s.events},
 	}
 }
 

@@ -83,7 +83,7 @@ func (a *API) Run(ctx context.Context) error {
 		}
 		subs = append(subs, sub)
 	}
-	if err := a.conn.FlushWithContext(ctx); err != nil && ctx.Err() == nil {
+	if err := a.conn.FlushTimeout(10 * time.Second); err != nil && ctx.Err() == nil {
 		return errors.Join(fmt.Errorf("subscribe to requests: %w", err), a.drain(subs))
 	}
 	<-ctx.Done()

@@ -6,6 +6,7 @@ import (
 	"treeline/internal/call"
 	"treeline/internal/dispatch"
 	"treeline/internal/ledger"
+	"treeline/internal/outage"
 )
 
 // refused is schemas/messages/refusal.json.
@@ -45,6 +46,11 @@ func (a *API) refused(err error, subject, callID string) refused {
 		return refusal(withID(call.Refuse(call.TurnUnknown, "The token opens no turn."), callID))
 	case errors.Is(err, ledger.ErrNotThere):
 		return refusal(withID(call.Refuse(call.InputNotFound, "The turn has no call of this id."), callID))
+	}
+	if outage.Is(err) {
+		a.log.Warn().Err(err).Str("subject", subject).Str("call", callID).Msg("request not served")
+		return refusal(withID(call.Refuse(call.Busy, "The system cannot be reached at the moment. Send the same again, under the same "+
+			"call id, in a moment: nothing is done twice."), callID))
 	}
 	a.log.Error().Err(err).Str("subject", subject).Str("call", callID).Msg("request failed")
 	out := failed()

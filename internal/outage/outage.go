@@ -1,4 +1,6 @@
-package httpapi
+// Package outage tells an error that says the database or the queue cannot be reached, or is too busy, from one that says
+// something is wrong with a request or with this program. What such an error is about may be tried again.
+package outage
 
 import (
 	"context"
@@ -12,9 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// unavailable reports whether an error says that the database or the queue cannot be reached or is too busy, rather
-// than that something is wrong with the request or with this program.
-func unavailable(err error) bool {
+// Is reports whether err says so. An end of a context counts: what took too long may do so no more.
+func Is(err error) bool {
 	var refused *pgconn.ConnectError
 	var network net.Error
 	var pg *pgconn.PgError
