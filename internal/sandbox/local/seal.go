@@ -9,14 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// niceness puts programs behind the worker, whose heartbeats must not wait for one that takes every core.
-const niceness = 5
-
 // seal takes every right from the calling thread, for good.
 func seal(filter []byte, abi int) error {
-	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, niceness); err != nil {
-		return fmt.Errorf("step behind: %w", err)
-	}
 	for c := range unix.CAP_LAST_CAP + 1 {
 		_ = unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0) // EINVAL past the kernel's last
 	}
