@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"treeline/internal/call"
+	"treeline/internal/devenv"
 	"treeline/internal/devenv/devtest"
 	"treeline/internal/ledger"
 	"treeline/internal/queue"
@@ -40,6 +41,9 @@ type bench struct {
 	turn   turn.Turn
 	log    zerolog.Logger
 	calls  int
+	// database and nats are servers that a test made itself.
+	database string
+	nats     *devenv.NATS
 }
 
 type option func(*bench, *ledger.Config)
@@ -50,6 +54,9 @@ func limits(set func(*workspace.Limits)) option {
 }
 func vision(b *bench, _ *ledger.Config) { b.turn.Vision = true }
 func driven(d sandbox.Driver) option    { return func(b *bench, _ *ledger.Config) { b.driver = d } }
+
+func stored(url string) option     { return func(b *bench, _ *ledger.Config) { b.database = url } }
+func queued(n *devenv.NATS) option { return func(b *bench, _ *ledger.Config) { b.nats = n } }
 
 func newBench(t *testing.T, options ...option) *bench {
 	t.Helper()
@@ -62,14 +69,19 @@ func newBench(t *testing.T, options ...option) *bench {
 	if b.driver == nil {
 		b.driver = newDriver(t)
 	}
-	d := devtest.Postgres(t, store.Migrate)
-	pool, err := store.Open(t.Context(), d.URL, 20)
+	if b.database == "" {
+		b.database = devtest.Postgres(t, store.Migrate).URL
+	}
+	if b.nats == nil {
+		b.nats = devtest.NATS(t)
+	}
+	pool, err := store.Open(t.Context(), b.database, 20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
 	b.ledger = ledger.New(pool, cfg)
-	b.queue, err = queue.Connect(t.Context(), queue.Options{URL: devtest.NATS(t).URL(), Name: "test"}, queue.DefaultConfig(), b.log)
+	b.queue, err = queue.Connect(t.Context(), queue.Options{URL: b.nats.URL(), Name: "test"}, queue.DefaultConfig(), b.log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +167,7 @@ func (b *bench) accept(tool, lane string, args map[string]any) (ledger.Work, led
 		b.t.Fatal(err)
 	}
 	e := ledger.Event{Conversation: b.turn.Conversation, Turn: b.turn.ID, Call: id, Lane: lane, Generation: 1, Fresh: true}
-	w, _, err := b.ledger.Look(b.t.Context(), e)
+	w, _, err := b.ledger.Look(b.t.Context(), e, false)
 	if err != nil {
 		b.t.Fatal(err)
 	}

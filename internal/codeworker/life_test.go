@@ -83,7 +83,7 @@ func (b *bench) takeOver(k call.Key) ledger.Work {
 	if _, err := b.ledger.Queries().TakeBack(b.t.Context(), db.TakeBackParams{TurnID: k.Turn, CallID: k.Call, Seen: *c.Token}); err != nil {
 		b.t.Fatal(err)
 	}
-	w, _, err := b.ledger.Look(b.t.Context(), ledger.Event{Turn: k.Turn, Call: k.Call})
+	w, _, err := b.ledger.Look(b.t.Context(), ledger.Event{Conversation: k.Conversation, Turn: k.Turn, Call: k.Call}, false)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -162,6 +162,21 @@ func TestAHeartbeatBringsACancellingWhosePushWasLost(t *testing.T) {
 	}
 	if got := b.answer(k); got.Code != call.Cancelled {
 		t.Errorf("%s %s", got.Status, got.Code)
+	}
+}
+
+func TestACancellingSurvivesAHandBack(t *testing.T) {
+	b := newBench(t)
+	_, kill := b.start(NoInputs{}, testConfig())
+	k := b.running(sleeps("60"))
+	kill()
+	if _, err := b.ledger.Pool().Exec(t.Context(), "UPDATE calls SET cancel_requested = true WHERE call_id = $1", k.Call); err != nil {
+		t.Fatal(err)
+	}
+	b.start(NoInputs{}, testConfig())
+	began := time.Now()
+	if got := b.answer(k); got.Code != call.Cancelled || time.Since(began) > 5*time.Second {
+		t.Errorf("%s %s after %s", got.Status, got.Code, time.Since(began))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/rs/zerolog"
 
 	"treeline/internal/call"
@@ -30,13 +31,18 @@ type Dispatcher struct {
 	sweeper   *ledger.Sweeper
 	catalogue *catalogue.Catalogue
 	immediate map[string]Immediate
+	turns     *lru.Cache[[32]byte, turn.Turn] // by the hash of the token; a turn's facts never change
 	log       zerolog.Logger
 }
+
+// cachedTurns bounds the turns whose facts are kept in memory.
+const cachedTurns = 10_000
 
 // New makes a dispatcher.
 func New(l *ledger.Ledger, q *queue.Queue, t *ledger.Teller, s *ledger.Sweeper, c *catalogue.Catalogue,
 	immediate map[string]Immediate, log zerolog.Logger) *Dispatcher {
-	return &Dispatcher{ledger: l, queue: q, teller: t, sweeper: s, catalogue: c, immediate: immediate, log: log}
+	turns, _ := lru.New[[32]byte, turn.Turn](cachedTurns) // fails only for a size that is not positive
+	return &Dispatcher{ledger: l, queue: q, teller: t, sweeper: s, catalogue: c, immediate: immediate, turns: turns, log: log}
 }
 
 // Tools gives the tools that a turn was offered and that exist. A closed turn's token still reads them.
@@ -59,22 +65,33 @@ func (d *Dispatcher) turn(ctx context.Context, token string) (ledger.TurnState, 
 	return t, nil
 }
 
+// facts gives what never changes of a token's turn. Whether the turn still takes calls, accepting them decides.
+func (d *Dispatcher) facts(ctx context.Context, token string) (turn.Turn, error) {
+	hash := turn.Hash(token)
+	if t, known := d.turns.Get(hash); known {
+		return t, nil
+	}
+	t, err := d.turn(ctx, token)
+	if err != nil {
+		return turn.Turn{}, err
+	}
+	d.turns.Add(hash, t.Turn)
+	return t.Turn, nil
+}
+
 // Submit accepts one step, in order, all of its calls or none, and returns without waiting for them. A single call that
 // is refused at the door is kept and told like any other result; a step with such a call stores none. The error is a
 // *call.Refusal, ErrUnknownToken, or means that the system itself failed.
 func (d *Dispatcher) Submit(ctx context.Context, token string, requests []Request) ([]Answer, error) {
-	t, err := d.turn(ctx, token)
+	t, err := d.facts(ctx, token)
 	if err != nil {
 		return nil, err
 	}
-	if t.ConversationDeleted {
-		return nil, refuseDeleted()
-	}
-	calls, err := d.door(ctx, t.Turn, requests)
+	calls, err := d.door(ctx, t, requests)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := d.accept(ctx, t.Turn, calls)
+	answers, err := d.accept(ctx, t, calls)
 	if err != nil {
 		return nil, err
 	}
@@ -96,23 +113,20 @@ func refusedAtDoor(a Answer) *call.Refusal {
 // Call accepts one call and waits for its result, at most for wait. A refusal comes as a result; of those of the moment
 // nothing is kept. The error is ErrUnknownToken, or means that the system itself failed.
 func (d *Dispatcher) Call(ctx context.Context, token string, r Request, wait time.Duration) (Answer, error) {
-	t, err := d.turn(ctx, token)
+	t, err := d.facts(ctx, token)
 	if err != nil {
 		return Answer{}, err
 	}
-	if t.ConversationDeleted {
-		return momentary(t.Turn, r, refuseDeleted()), nil
-	}
-	calls, err := d.door(ctx, t.Turn, []Request{r})
+	calls, err := d.door(ctx, t, []Request{r})
 	if err == nil {
 		var a Answer
-		if a, err = d.acceptAndWait(ctx, t.Turn, calls[0], wait); err == nil {
+		if a, err = d.acceptAndWait(ctx, t, calls[0], wait); err == nil {
 			return a, nil
 		}
 	}
 	var refusal *call.Refusal
 	if errors.As(err, &refusal) {
-		return momentary(t.Turn, r, refusal), nil
+		return momentary(t, r, refusal), nil
 	}
 	return Answer{}, err
 }

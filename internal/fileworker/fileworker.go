@@ -49,7 +49,7 @@ type handler func(ctx context.Context, c *job) (ledger.Outcome, error)
 // New makes a file worker.
 func New(l *ledger.Ledger, q *queue.Queue, t *ledger.Teller, cfg Config, log zerolog.Logger) *Worker {
 	w := &Worker{cfg: cfg, blobs: store.NewBlobs(l.Queries(), cfg.CacheBytes), limits: l.Config().Limits, uploads: make(chan struct{}, 2)}
-	w.Worker = worker.Worker{Ledger: l, Queue: q, Teller: t, Log: log, Lane: string(catalogue.LaneFile), Do: w.do}
+	w.Worker = worker.Worker{Ledger: l, Queue: q, Teller: t, Log: log, Lane: string(catalogue.LaneFile), WithTree: true, Do: w.do}
 	w.handlers = map[string]handler{
 		"list_files":    w.listFiles,
 		"read_file":     w.readFile,
@@ -85,11 +85,7 @@ func (w *Worker) do(ctx context.Context, work ledger.Work) (ledger.Outcome, erro
 	if err != nil {
 		return ledger.Outcome{}, worker.Internal(work.Tool, err)
 	}
-	tree, err := store.Tree(ctx, w.Ledger.Queries(), work.Key.Conversation)
-	if err != nil {
-		return ledger.Outcome{}, worker.Internal(work.Tool, err)
-	}
-	o, err := h(ctx, &job{Work: work, arguments: arguments, tree: tree})
+	o, err := h(ctx, &job{Work: work, arguments: arguments, tree: work.Tree})
 	var refusal *call.Refusal
 	if errors.As(err, &refusal) {
 		return ledger.RefusedOutcome(refusal), nil

@@ -36,8 +36,16 @@ type Config struct {
 	NATSPort int
 	Role     role.Config
 	Log      zerolog.Logger
+	// Started is told of the servers once they run, before any role does.
+	Started func(Servers)
 	// Ready is told the address once everything serves.
 	Ready func(addr string)
+}
+
+// Servers are the database and the queue below a fleet. The URLs hold passwords.
+type Servers struct {
+	DatabaseURL, NATSURL string
+	NATSOptions          []nats.Option
 }
 
 // Fleet is a fleet that runs.
@@ -66,6 +74,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	if err := store.Migrate(ctx, f.cfg.Role.DatabaseURL); err != nil {
 		return err
+	}
+	if f.cfg.Started != nil {
+		f.cfg.Started(Servers{f.cfg.Role.DatabaseURL, f.cfg.Role.NATSURL, f.cfg.Role.NATSOptions})
 	}
 	return f.runRoles(ctx, key)
 }

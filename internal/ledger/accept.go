@@ -44,61 +44,95 @@ type Accepted struct {
 
 // Accept writes calls of one turn to the ledger, in order, all or none. A call that is known already is answered with
 // what is known of it. It returns a *call.Refusal for conversation_deleted, turn_closed, busy and call_id_reused.
-func (l *Ledger) Accept(ctx context.Context, t turn.Turn, calls []NewCall) ([]Accepted, error) {
+func (l *Ledger) Accept(ctx context.Context, tn turn.Turn, calls []NewCall) ([]Accepted, error) {
 	var out []Accepted
-	err := l.inTx(ctx, "accept calls", func(q *db.Queries) error {
+	err := l.inPipeline(ctx, "accept calls", func(t *tx) error {
 		var err error
-		out, err = l.accept(ctx, q, t, calls)
+		out, err = l.accept(ctx, t, tn, calls)
 		return err
 	})
 	return out, err
 }
 
-func (l *Ledger) accept(ctx context.Context, q *db.Queries, t turn.Turn, calls []NewCall) ([]Accepted, error) {
-	take := share
-	if anyWaits(calls) {
-		take = lock
-	}
-	generation, err := take(ctx, q, t.Conversation)
+func (l *Ledger) accept(ctx context.Context, t *tx, tn turn.Turn, calls []NewCall) ([]Accepted, error) {
+	s, err := seen(ctx, t, tn, calls)
 	if err != nil {
 		return nil, err
 	}
-	// From here on, statements that began after the lock was taken: what they see is what is decided upon.
-	facts, err := q.AcceptFacts(ctx, t.ID)
-	if err != nil {
-		return nil, fmt.Errorf("read the turn: %w", err)
-	}
-	known, err := l.known(ctx, q, t, generation, calls)
+	known, err := s.known(tn, calls)
 	if err != nil {
 		return nil, err
 	}
-	if !facts.TakesCalls && !allKnown(known) {
+	if !s.facts.TakesCalls && !allKnown(known) {
 		return nil, refuseClosed()
 	}
 	fresh := countFresh(calls, known)
-	if waiting := int(facts.Open) + fresh - 1; fresh > 0 && waiting > l.cfg.Limits.WaitingCalls {
+	if waiting := int(s.facts.Open) + fresh - 1; fresh > 0 && waiting > l.cfg.Limits.WaitingCalls {
 		return nil, call.Refuse(call.Busy, "%d calls of this conversation are waiting already, and at most %d may. "+
-			"Nothing was done; send the same call again in a moment.", max(0, int(facts.Open)-1), l.cfg.Limits.WaitingCalls)
+			"Nothing was done; send the same call again in a moment.", max(0, int(s.facts.Open)-1), l.cfg.Limits.WaitingCalls)
 	}
-	w := writer{ctx: ctx, q: q, turn: t, generation: generation, first: facts.Open == 0}
+	w := writer{p: t.pipeline(), turn: tn, generation: s.generation, first: s.facts.Open == 0, seq: s.facts.LastSeq}
 	if fresh > 0 {
-		last, err := q.TakeSeqs(ctx, db.TakeSeqsParams{ID: t.Conversation, N: int64(fresh)})
-		if err != nil {
-			return nil, fmt.Errorf("take places in the order: %w", err)
-		}
-		w.seq = last - int64(fresh)
+		w.p.TakeSeqs(db.TakeSeqsParams{ID: tn.Conversation, N: int64(fresh)})
 	}
 	out := make([]Accepted, len(calls))
+	written := make([]int64, len(calls))
 	for i, c := range calls {
-		if known[i] != nil {
+		switch {
+		case known[i] != nil:
 			out[i] = *known[i]
-			continue
+		case c.Done == nil:
+			out[i] = w.write(c)
+		default:
+			if out[i], err = l.writeDone(&w, c, &written[i]); err != nil {
+				return nil, err
+			}
 		}
-		if out[i], err = l.write(&w, c); err != nil {
-			return nil, err
+	}
+	if err := t.commit(ctx, w.p); err != nil {
+		return nil, fmt.Errorf("write the calls: %w", err)
+	}
+	for i, c := range calls {
+		if known[i] == nil && c.Done != nil && written[i] == 0 {
+			return nil, errMoved // the same call came twice at once, and the other one wrote it: look again
 		}
 	}
 	return out, nil
+}
+
+// sight is what an accept sees once it has the lock.
+type sight struct {
+	generation int64
+	facts      db.AcceptFactsRow
+	rows       []db.ExistingCallsRow
+}
+
+// seen takes the lock and, in statements that begin after it was taken, looks at what is decided upon.
+func seen(ctx context.Context, t *tx, tn turn.Turn, calls []NewCall) (sight, error) {
+	var s sight
+	var row db.LockConversationRow
+	var there, turnThere bool
+	ids := make([]string, len(calls))
+	for i, c := range calls {
+		ids[i] = c.ID
+	}
+	p := t.pipeline()
+	if anyWaits(calls) {
+		p.LockConversation(tn.Conversation, &there, &row)
+	} else {
+		p.ShareConversation(tn.Conversation, &there, &row)
+	}
+	p.AcceptFacts(tn.ID, &turnThere, &s.facts)
+	p.ExistingCalls(db.ExistingCallsParams{TurnID: tn.ID, CallIds: ids}, &s.rows)
+	if err := p.Send(ctx, t.conn); err != nil {
+		return s, fmt.Errorf("lock the conversation and read the turn: %w", err)
+	}
+	if !there || !turnThere {
+		return s, ErrNotThere
+	}
+	var err error
+	s.generation, err = locked(row.Generation, row.DeletedAt, nil)
+	return s, err
 }
 
 func anyWaits(calls []NewCall) bool {
@@ -129,20 +163,12 @@ func countFresh(calls []NewCall, known []*Accepted) int {
 	return n
 }
 
-// known looks the calls' ids up: a call sent again is answered with what became of it, and an id used for other
-// arguments is refused.
-func (l *Ledger) known(ctx context.Context, q *db.Queries, t turn.Turn, generation int64, calls []NewCall) ([]*Accepted, error) {
-	ids := make([]string, len(calls))
-	for i, c := range calls {
-		ids[i] = c.ID
-	}
-	rows, err := q.ExistingCalls(ctx, db.ExistingCallsParams{TurnID: t.ID, CallIds: ids})
-	if err != nil {
-		return nil, fmt.Errorf("look for the call ids: %w", err)
-	}
+// known sorts out the calls whose ids the turn has used: a call sent again is answered with what became of it, and an id
+// used for other arguments is refused.
+func (s sight) known(t turn.Turn, calls []NewCall) ([]*Accepted, error) {
 	out := make([]*Accepted, len(calls))
-	for _, r := range rows {
-		if r.Generation != generation {
+	for _, r := range s.rows {
+		if r.Generation != s.generation {
 			continue // of before a deletion: the turn takes no calls any more
 		}
 		for i, c := range calls {
@@ -150,17 +176,22 @@ func (l *Ledger) known(ctx context.Context, q *db.Queries, t turn.Turn, generati
 				continue
 			}
 			if !bytes.Equal(r.ArgumentsSha256, c.Digest[:]) || r.Tool != c.Tool {
-				refusal := call.Refuse(call.CallIDReused, "The call id %q was used in this turn for a call of %s with other arguments. "+
-					"Nothing was done; send this call under a new id.", c.ID, r.Tool)
-				refusal.CallID = c.ID
-				return nil, refusal
+				return nil, refuseReused(c.ID, r.Tool)
 			}
+			var err error
 			if out[i], err = knownCall(t, r); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return out, nil
+}
+
+func refuseReused(id, tool string) *call.Refusal {
+	r := call.Refuse(call.CallIDReused, "The call id %q was used in this turn for a call of %s with other arguments. "+
+		"Nothing was done; send this call under a new id.", id, tool)
+	r.CallID = id
+	return r
 }
 
 func knownCall(t turn.Turn, r db.ExistingCallsRow) (*Accepted, error) {
@@ -180,18 +211,18 @@ func knownCall(t turn.Turn, r db.ExistingCallsRow) (*Accepted, error) {
 
 // writer is what the writing of one accepted step carries along.
 type writer struct {
-	ctx        context.Context
-	q          *db.Queries
+	p          *db.Pipeline
 	turn       turn.Turn
 	generation int64
 	seq        int64 // the last one given
 	first      bool  // the next call that waits is the conversation's head
 }
 
-func (l *Ledger) write(w *writer, c NewCall) (Accepted, error) {
-	if c.Done != nil {
-		return l.writeDone(w, c)
-	}
+func (w *writer) key(c NewCall) call.Key {
+	return call.Key{Conversation: w.turn.Conversation, Turn: w.turn.ID, Call: c.ID}
+}
+
+func (w *writer) write(c NewCall) Accepted {
 	w.seq++
 	a := Accepted{Seq: w.seq, State: Queued}
 	if w.first {
@@ -199,47 +230,27 @@ func (l *Ledger) write(w *writer, c NewCall) (Accepted, error) {
 		a.Event = &Event{Conversation: w.turn.Conversation, Turn: w.turn.ID, Call: c.ID, Lane: c.Lane, Seq: w.seq,
 			Generation: w.generation, Fresh: true}
 	}
-	err := w.q.InsertCall(w.ctx, db.InsertCallParams{
+	w.p.InsertCall(db.InsertCallParams{
 		TurnID: w.turn.ID, CallID: c.ID, ConversationID: w.turn.Conversation, Generation: w.generation, Seq: w.seq,
 		Tool: c.Tool, Kind: c.Kind, Lane: c.Lane, Actor: c.Actor, Arguments: orEmpty(c.Arguments), ArgumentsSha256: c.Digest[:],
 		Paths: orNone(c.Paths), State: string(a.State), ResultRef: ResultRef(w.key(c)), DueAfter: freshEvent.Seconds(),
 	})
-	if err != nil {
-		return a, fmt.Errorf("write the call: %w", err)
-	}
-	return a, nil
+	return a
 }
 
-func (w *writer) key(c NewCall) call.Key {
-	return call.Key{Conversation: w.turn.Conversation, Turn: w.turn.ID, Call: c.ID}
-}
-
-func (l *Ledger) writeDone(w *writer, c NewCall) (Accepted, error) {
+func (l *Ledger) writeDone(w *writer, c NewCall, written *int64) (Accepted, error) {
 	now := time.Now().UTC()
 	facts := resultFacts{key: w.key(c), tool: c.Tool, attempt: 1, started: now, finished: now, arguments: c.Arguments}
 	res, stored, err := l.compose(facts, *c.Done)
 	if err != nil {
 		return Accepted{}, err
 	}
-	n, err := w.q.InsertDoneCall(w.ctx, db.InsertDoneCallParams{
+	w.p.InsertDoneCall(db.InsertDoneCallParams{
 		TurnID: w.turn.ID, CallID: c.ID, ConversationID: w.turn.Conversation, Generation: w.generation,
 		Tool: c.Tool, Kind: c.Kind, Arguments: orEmpty(c.Arguments), ArgumentsSha256: c.Digest[:], Paths: orNone(c.Paths),
 		Status: status(c.Done.Status), Code: string(c.Done.Code), Result: stored.told, Output: stored.output,
 		ResultRef: res.ResultRef, StartedAt: &now, FinishedAt: &now, Attempt: 1,
-	})
-	if err != nil {
-		return Accepted{}, fmt.Errorf("write the answered call: %w", err)
-	}
-	if n == 0 { // the same call came twice at once; the other one wrote it
-		rows, err := l.known(w.ctx, w.q, w.turn, w.generation, []NewCall{c})
-		if err != nil {
-			return Accepted{}, err
-		}
-		if rows[0] == nil {
-			return Accepted{}, fmt.Errorf("write the answered call: its row is in the way and cannot be read")
-		}
-		return *rows[0], nil
-	}
+	}, written)
 	return Accepted{State: Done, Result: &res, Told: stored.told}, nil
 }
 

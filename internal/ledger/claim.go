@@ -10,8 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"treeline/internal/call"
+	"treeline/internal/store"
 	"treeline/internal/store/db"
 	"treeline/internal/turn"
+	"treeline/internal/workspace"
 )
 
 // Work is a call that a worker has in hand, and the turn that made it.
@@ -29,6 +31,8 @@ type Work struct {
 	// Attempt counts the claims, this one included. 0: nobody has claimed it, and it is finished as a first delivery.
 	Attempt int
 	Started time.Time
+	// Tree is the workspace's tree, where it was asked for.
+	Tree *workspace.Tree
 
 	token uuid.UUID
 }
@@ -47,30 +51,40 @@ const (
 	Done     State = "done"
 )
 
-// Look reads what an event points at. Work is complete only for a call that is released.
-func (l *Ledger) Look(ctx context.Context, e Event) (Work, State, error) {
-	row, err := l.q.Work(ctx, db.WorkParams{TurnID: e.Turn, CallID: e.Call})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Work{}, "", ErrNotThere
-	}
+// Look reads what an event points at. The work is complete only for a call that is released. With tree it also reads the
+// records of the workspace's files, in a later statement: while the call is released or running, only finishing it can
+// change them.
+func (l *Ledger) Look(ctx context.Context, e Event, tree bool) (Work, State, error) {
+	var rows []db.WorkRow
+	var files []db.TreeRow
+	err := l.onConn(ctx, func(t *tx) error {
+		p := &db.Pipeline{}
+		p.Work(db.WorkParams{TurnID: e.Turn, CallID: e.Call}, &rows)
+		if tree {
+			p.Tree(e.Conversation, &files)
+		}
+		return p.Send(ctx, t.conn)
+	})
 	if err != nil {
 		return Work{}, "", fmt.Errorf("read the call: %w", err)
 	}
-	c := row.Call
+	if len(rows) == 0 || rows[0].ConversationID != e.Conversation {
+		return Work{}, "", ErrNotThere
+	}
+	r := rows[0]
 	w := Work{
-		Key:  call.Key{Conversation: c.ConversationID, Turn: c.TurnID, Call: c.CallID},
-		Turn: turnOf(row.Turn), Tool: c.Tool, Lane: c.Lane, Seq: c.Seq, Generation: c.Generation, Actor: c.Actor,
-		Arguments: c.Arguments, Paths: c.Paths, Started: time.Now().UTC(),
+		Key: e.Key(), Tool: r.Tool, Lane: r.Lane, Seq: r.Seq, Generation: r.Generation, Actor: r.Actor,
+		Arguments: r.Arguments, Paths: r.Paths, Started: time.Now().UTC(),
+		Turn: turn.Turn{
+			ID: e.Turn, Conversation: r.ConversationID, Generation: r.TurnGeneration,
+			Caller: turn.Caller{User: r.CallerUser, Department: r.Department, Collections: r.Collections},
+			Tools:  r.Tools, Skills: r.Skills, Knowledge: r.Knowledge, Vision: r.Vision, Portal: r.Portal, ExpiresAt: r.ExpiresAt,
+		},
 	}
-	return w, State(c.State), nil
-}
-
-func turnOf(t db.Turn) turn.Turn {
-	return turn.Turn{
-		ID: t.ID, Conversation: t.ConversationID, Generation: t.Generation,
-		Caller: turn.Caller{User: t.CallerUser, Department: t.Department, Collections: t.Collections},
-		Tools:  t.Tools, Skills: t.Skills, Knowledge: t.Knowledge, Vision: t.Vision, Portal: t.Portal, ExpiresAt: t.ExpiresAt,
+	if tree {
+		w.Tree = store.TreeOf(files)
 	}
+	return w, State(r.State), nil
 }
 
 // Claim takes a released call for the length of a lease, under a fresh token. It returns ErrFenced if the call is not

@@ -12,6 +12,7 @@ import (
 	"treeline/internal/call"
 	"treeline/internal/store"
 	"treeline/internal/store/db"
+	"treeline/internal/workspace"
 )
 
 // Finished is what a finishing transaction left to do: tell the result, publish the next call.
@@ -46,84 +47,90 @@ func cancelledOutcome() Outcome {
 
 func (l *Ledger) finish(ctx context.Context, w Work, o Outcome, cancelled bool) (Finished, error) {
 	var done Finished
-	err := l.inTx(ctx, "finish the call", func(q *db.Queries) error {
-		generation, err := lock(ctx, q, w.Key.Conversation)
-		var deleted *call.Refusal
-		if errors.As(err, &deleted) || (err == nil && generation != w.Generation) {
-			return ErrFenced
-		}
-		if err != nil {
-			return err
-		}
-		done, err = l.commitOutcome(ctx, q, w, o, cancelled)
+	err := l.inPipeline(ctx, "finish the call "+w.Key.String(), func(t *tx) error {
+		var err error
+		done, err = l.commitOutcome(ctx, t, w, o, cancelled)
 		return err
 	})
-	if err != nil && !errors.Is(err, ErrFenced) {
-		var refusal *call.Refusal
-		if !errors.As(err, &refusal) && !errors.Is(err, errCancelRequested) {
-			return done, fmt.Errorf("call %s: %w", w.Key, err)
-		}
-	}
 	return done, err
 }
 
-func (l *Ledger) commitOutcome(ctx context.Context, q *db.Queries, w Work, o Outcome, cancelled bool) (Finished, error) {
-	attempt := max(1, w.Attempt)
-	res, stored, err := l.compose(resultFacts{key: w.Key, tool: w.Tool, seq: w.Seq, attempt: attempt, started: w.Started,
+func (l *Ledger) commitOutcome(ctx context.Context, t *tx, w Work, o Outcome, cancelled bool) (Finished, error) {
+	res, stored, err := l.compose(resultFacts{key: w.Key, tool: w.Tool, seq: w.Seq, attempt: max(1, w.Attempt), started: w.Started,
 		finished: time.Now().UTC(), arguments: w.Arguments}, o)
 	if err != nil {
 		return Finished{}, err
 	}
-	if err := l.fence(ctx, q, w, res, stored, cancelled); err != nil {
+	room, err := l.fence(ctx, t, w, res, stored, cancelled)
+	if err != nil {
 		return Finished{}, err
 	}
+	changes := sum(w, o.Changes)
+	if r := l.checkLimits(room, changes); r != nil {
+		return Finished{}, r
+	}
 	if o.Effect != nil {
-		if err := o.Effect(ctx, q); err != nil {
+		if err := o.Effect(ctx, db.New(t.conn)); err != nil {
 			return Finished{}, err
 		}
 	}
-	delta, err := l.apply(ctx, q, w, o)
-	if err != nil {
-		return Finished{}, err
+	p := t.pipeline()
+	changes.apply(p, w, o)
+	p.CloseOpen(db.CloseOpenParams{ID: w.Key.Conversation, BytesDelta: changes.bytes, FilesDelta: changes.files, HistoryDelta: changes.history})
+	var next db.ReleaseNextRow
+	var waits bool
+	p.ReleaseNext(w.Key.Conversation, &waits, &next)
+	if err := t.commit(ctx, p); err != nil {
+		return Finished{}, fmt.Errorf("write the outcome: %w", err)
 	}
-	err = q.CloseOpen(ctx, db.CloseOpenParams{ID: w.Key.Conversation, BytesDelta: delta.bytes, FilesDelta: delta.files,
-		HistoryDelta: delta.history})
-	if err != nil {
-		return Finished{}, fmt.Errorf("count the change: %w", err)
+	f := Finished{Result: res, Told: stored.told}
+	if waits {
+		f.Next = nextEvent(w.Key.Conversation, next)
 	}
-	if err := l.checkLimits(ctx, q, w, delta); err != nil {
-		return Finished{}, err
-	}
-	next, err := releaseNext(ctx, q, w.Key.Conversation)
-	return Finished{Result: res, Told: stored.told, Next: next}, err
+	return f, nil
 }
 
-// fence makes the call done, if it is still this worker's.
-func (l *Ledger) fence(ctx context.Context, q *db.Queries, w Work, res call.Result, stored storedResult, cancelled bool) error {
-	paths := pathsOf(w, res)
+func nextEvent(conversation string, row db.ReleaseNextRow) *Event {
+	return &Event{Conversation: conversation, Turn: row.TurnID, Call: row.CallID, Lane: row.Lane, Seq: row.Seq,
+		Generation: row.Generation, Fresh: true}
+}
+
+// fence takes the lock and makes the call done, if it is still this worker's. It gives what the workspace holds.
+func (l *Ledger) fence(ctx context.Context, t *tx, w Work, res call.Result, stored storedResult, cancelled bool) (workspace.Room, error) {
+	var row db.LockConversationRow
+	var there bool
 	var n int64
-	var err error
-	if w.Claimed() {
-		n, err = q.FinishClaimed(ctx, db.FinishClaimedParams{
+	p := t.pipeline()
+	p.LockConversation(w.Key.Conversation, &there, &row)
+	if paths := pathsOf(w, res); w.Claimed() {
+		p.FinishClaimed(db.FinishClaimedParams{
 			TurnID: w.Key.Turn, CallID: w.Key.Call, Generation: w.Generation, Status: status(res.Status), Code: string(res.Code),
 			Result: stored.told, Output: stored.output, Paths: paths, FinishedAt: res.FinishedAt, Token: w.token, Cancelled: cancelled,
-		})
+		}, &n)
 	} else {
-		n, err = q.FinishUnclaimed(ctx, db.FinishUnclaimedParams{
+		p.FinishUnclaimed(db.FinishUnclaimedParams{
 			TurnID: w.Key.Turn, CallID: w.Key.Call, Generation: w.Generation, Status: status(res.Status), Code: string(res.Code),
 			Result: stored.told, Output: stored.output, Paths: paths, StartedAt: res.StartedAt, FinishedAt: res.FinishedAt,
 			Cancelled: cancelled,
-		})
+		}, &n)
+	}
+	if err := p.Send(ctx, t.conn); err != nil {
+		return workspace.Room{}, fmt.Errorf("mark the call done: %w", err)
 	}
 	switch {
-	case err != nil:
-		return fmt.Errorf("mark the call done: %w", err)
+	case !there || row.DeletedAt != nil || row.Generation != w.Generation:
+		return workspace.Room{}, ErrFenced
 	case n == 1:
-		return nil
+		return workspace.Room{Bytes: row.Bytes, Files: int(row.Files)}, nil
 	case cancelled:
-		return ErrFenced
+		return workspace.Room{}, ErrFenced
 	}
-	c, err := q.Call(ctx, db.CallParams{TurnID: w.Key.Turn, CallID: w.Key.Call})
+	return workspace.Room{}, l.whyFenced(ctx, t, w)
+}
+
+// whyFenced tells a call that is to be cancelled from one that is another's by now.
+func (l *Ledger) whyFenced(ctx context.Context, t *tx, w Work) error {
+	c, err := db.New(t.conn).Call(ctx, db.CallParams{TurnID: w.Key.Turn, CallID: w.Key.Call})
 	if err != nil {
 		return fmt.Errorf("read the call again: %w", err)
 	}
@@ -140,104 +147,86 @@ func pathsOf(w Work, res call.Result) []string {
 	return orNone(slices.Compact(paths))
 }
 
-type delta struct {
+// changeSet is an outcome's changes in the form in which they are written.
+type changeSet struct {
 	bytes, history int64
 	files          int32
+	put            db.PutFilesParams
+	removed        []string
+	rows           db.PutChangesParams
 }
 
-// apply writes an outcome's changes: bytes, records, history.
-func (l *Ledger) apply(ctx context.Context, q *db.Queries, w Work, o Outcome) (delta, error) {
+func sum(w Work, changes []Change) changeSet {
+	s := changeSet{put: db.PutFilesParams{ConversationID: w.Key.Conversation, Revision: w.Seq},
+		rows: db.PutChangesParams{ConversationID: w.Key.Conversation, Seq: w.Seq}}
+	for _, c := range changes {
+		s.add(c)
+	}
+	return s
+}
+
+func (s *changeSet) add(c Change) {
+	var before, after []byte
+	var beforeBytes, afterBytes int64
+	if c.Before != nil {
+		before, beforeBytes = c.Before.SHA256[:], c.Before.Bytes
+		s.files--
+	}
+	if c.After != nil {
+		after, afterBytes = c.After.SHA256[:], c.After.Bytes
+		s.files++
+		s.put.Paths, s.put.Sha256s = append(s.put.Paths, c.Path), append(s.put.Sha256s, after)
+		s.put.Sizes, s.put.Kinds = append(s.put.Sizes, c.After.Bytes), append(s.put.Kinds, string(c.After.Kind))
+		s.put.LineCounts = append(s.put.LineCounts, int32(c.After.Lines))
+		s.put.CharacterCounts = append(s.put.CharacterCounts, int64(c.After.Characters))
+		s.put.MimeTypes = append(s.put.MimeTypes, c.MIMEType)
+	} else {
+		s.removed = append(s.removed, c.Path)
+	}
+	s.bytes += afterBytes - beforeBytes
+	s.history += beforeBytes
+	s.rows.Paths, s.rows.Ops = append(s.rows.Paths, c.Path), append(s.rows.Ops, c.Op())
+	s.rows.BeforeSha256s, s.rows.BeforeSizes = append(s.rows.BeforeSha256s, before), append(s.rows.BeforeSizes, beforeBytes)
+	s.rows.AfterSha256s, s.rows.AfterSizes = append(s.rows.AfterSha256s, after), append(s.rows.AfterSizes, afterBytes)
+}
+
+// apply writes bytes, records and history.
+func (s changeSet) apply(p *db.Pipeline, w Work, o Outcome) {
 	if len(o.Reads) > 0 {
-		err := q.MarkRead(ctx, db.MarkReadParams{ConversationID: w.Key.Conversation, Seq: w.Seq, Paths: o.Reads})
-		if err != nil {
-			return delta{}, fmt.Errorf("mark what was read: %w", err)
-		}
+		p.MarkRead(db.MarkReadParams{ConversationID: w.Key.Conversation, Seq: w.Seq, Paths: o.Reads})
 	}
 	if len(o.Changes) == 0 {
-		return delta{}, nil
+		return
 	}
-	if err := putBytes(ctx, q, w, o.Changes); err != nil {
-		return delta{}, err
-	}
-	files, removed := db.PutFilesParams{ConversationID: w.Key.Conversation, Revision: w.Seq}, []string{}
-	history := db.PutChangesParams{ConversationID: w.Key.Conversation, Seq: w.Seq}
-	var d delta
 	for _, c := range o.Changes {
-		history.Paths, history.Ops = append(history.Paths, c.Path), append(history.Ops, c.Op())
-		var before, after []byte
-		var beforeBytes, afterBytes int64
-		if c.Before != nil {
-			before, beforeBytes = c.Before.SHA256[:], c.Before.Bytes
-			d.files--
-		}
-		if c.After != nil {
-			after, afterBytes = c.After.SHA256[:], c.After.Bytes
-			d.files++
-			files.Paths, files.Sha256s = append(files.Paths, c.Path), append(files.Sha256s, after)
-			files.Sizes, files.Kinds = append(files.Sizes, c.After.Bytes), append(files.Kinds, string(c.After.Kind))
-			files.LineCounts = append(files.LineCounts, int32(c.After.Lines))
-			files.CharacterCounts = append(files.CharacterCounts, int64(c.After.Characters))
-			files.MimeTypes = append(files.MimeTypes, c.MIMEType)
-		} else {
-			removed = append(removed, c.Path)
-		}
-		d.bytes += afterBytes - beforeBytes
-		d.history += beforeBytes
-		history.BeforeSha256s, history.BeforeSizes = append(history.BeforeSha256s, before), append(history.BeforeSizes, beforeBytes)
-		history.AfterSha256s, history.AfterSizes = append(history.AfterSha256s, after), append(history.AfterSizes, afterBytes)
+		putBytes(p, w.Key.Conversation, c)
 	}
-	if len(removed) > 0 {
-		if err := q.RemoveFiles(ctx, db.RemoveFilesParams{ConversationID: w.Key.Conversation, Paths: removed}); err != nil {
-			return d, fmt.Errorf("remove records of files: %w", err)
-		}
+	if len(s.removed) > 0 {
+		p.RemoveFiles(db.RemoveFilesParams{ConversationID: w.Key.Conversation, Paths: s.removed})
 	}
-	if len(files.Paths) > 0 {
-		if err := q.PutFiles(ctx, files); err != nil {
-			return d, fmt.Errorf("write records of files: %w", err)
-		}
+	if len(s.put.Paths) > 0 {
+		p.PutFiles(s.put)
 	}
-	if err := q.PutChanges(ctx, history); err != nil {
-		return d, fmt.Errorf("write the history: %w", err)
-	}
-	return d, nil
+	p.PutChanges(s.rows)
 }
 
-func putBytes(ctx context.Context, q *db.Queries, w Work, changes []Change) error {
-	for _, c := range changes {
-		switch {
-		case c.Staged != "":
-			err := q.UnstageInto(ctx, db.UnstageIntoParams{ConversationID: w.Key.Conversation, Sha256: c.After.SHA256[:], ID: c.Staged})
-			if err != nil {
-				return fmt.Errorf("put staged bytes in place: %w", err)
-			}
-			if err := q.DropStaged(ctx, c.Staged); err != nil {
-				return fmt.Errorf("drop staged bytes: %w", err)
-			}
-		case c.After != nil && (c.Before == nil || c.Before.SHA256 != c.After.SHA256) && c.Content != nil:
-			if err := store.PutBlob(ctx, q, w.Key.Conversation, c.After.SHA256, c.Content); err != nil {
-				return err
-			}
+// putBytes writes a changed file's bytes, unless the conversation has them.
+func putBytes(p *db.Pipeline, conversation string, c Change) {
+	switch {
+	case c.Staged != "":
+		p.UnstageInto(db.UnstageIntoParams{ConversationID: conversation, Sha256: c.After.SHA256[:], ID: c.Staged})
+		p.DropStaged(c.Staged)
+	case c.After != nil && c.Content != nil && (c.Before == nil || c.Before.SHA256 != c.After.SHA256):
+		for i, piece := range store.Pieces(c.Content) {
+			p.PutPiece(db.PutPieceParams{ConversationID: conversation, Sha256: c.After.SHA256[:], Piece: int32(i), Data: piece})
 		}
 	}
-	return nil
 }
 
-// checkLimits is the last word on the workspace's limits: it counts in the transaction of the write, whatever a plan
-// had believed.
-func (l *Ledger) checkLimits(ctx context.Context, q *db.Queries, w Work, d delta) error {
-	if d.bytes <= 0 && d.files <= 0 {
-		return nil
-	}
-	c, err := q.Conversation(ctx, w.Key.Conversation)
-	if err != nil {
-		return fmt.Errorf("count the workspace: %w", err)
-	}
-	lim := l.cfg.Limits
-	if (d.bytes > 0 && c.Bytes > lim.WorkspaceBytes) || (d.files > 0 && int(c.Files) > lim.WorkspaceFiles) {
-		return call.Refuse(call.WorkspaceFull, "The workspace would have %d bytes in %d files; at most %d bytes and %d files are allowed. "+
-			"Nothing was changed. Delete what is not needed, or write less.", c.Bytes, c.Files, lim.WorkspaceBytes, lim.WorkspaceFiles)
-	}
-	return nil
+// checkLimits is the last word on the workspace's limits: it counts under the lock of the write, whatever a plan had
+// believed.
+func (l *Ledger) checkLimits(now workspace.Room, c changeSet) *call.Refusal {
+	return l.cfg.Limits.CheckRoom(now, workspace.Room{Bytes: now.Bytes + c.bytes, Files: now.Files + int(c.files)})
 }
 
 func releaseNext(ctx context.Context, q *db.Queries, conversation string) (*Event, error) {
@@ -248,6 +237,5 @@ func releaseNext(ctx context.Context, q *db.Queries, conversation string) (*Even
 	if err != nil {
 		return nil, fmt.Errorf("release the next call: %w", err)
 	}
-	return &Event{Conversation: conversation, Turn: row.TurnID, Call: row.CallID, Lane: row.Lane, Seq: row.Seq,
-		Generation: row.Generation, Fresh: true}, nil
+	return nextEvent(conversation, row), nil
 }

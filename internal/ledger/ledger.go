@@ -98,12 +98,76 @@ func (l *Ledger) inTx(ctx context.Context, what string, fn func(q *db.Queries) e
 			break
 		}
 	}
+	return wrap(what, err)
+}
+
+// wrap says what was being done when the system failed. What callers tell apart stays as it is.
+func wrap(what string, err error) error {
 	var refusal *call.Refusal
-	if err == nil || errors.As(err, &refusal) || errors.Is(err, ErrFenced) || errors.Is(err, ErrNotThere) {
+	if err == nil || errors.As(err, &refusal) || errors.Is(err, ErrFenced) || errors.Is(err, ErrNotThere) ||
+		errors.Is(err, errCancelRequested) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
+
+// tx is one transaction on one connection, whose statements travel in pipelines.
+type tx struct {
+	conn *pgx.Conn
+	// within says that somebody else begins and commits.
+	within bool
+	begun  bool
+}
+
+// pipeline starts a pipeline; the transaction's first begins it.
+func (t *tx) pipeline() *db.Pipeline {
+	p := &db.Pipeline{}
+	if !t.within && !t.begun {
+		t.begun = true
+		p.Begin()
+	}
+	return p
+}
+
+// commit sends what is left of the transaction, and ends it.
+func (t *tx) commit(ctx context.Context, p *db.Pipeline) error {
+	if !t.within {
+		p.Commit()
+	}
+	return p.Send(ctx, t.conn)
+}
+
+// inPipeline is inTx for the calls' hot path. An error rolls back.
+func (l *Ledger) inPipeline(ctx context.Context, what string, fn func(t *tx) error) error {
+	var err error
+	for range 3 {
+		if err = l.onConn(ctx, fn); !brokenOff(err) {
+			break
+		}
+	}
+	return wrap(what, err)
+}
+
+func (l *Ledger) onConn(ctx context.Context, fn func(t *tx) error) error {
+	c, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("take a connection: %w", err)
+	}
+	defer c.Release() // closes a connection that is still within a transaction
+	t := &tx{conn: c.Conn()}
+	if err = fn(t); err == nil || c.Conn().PgConn().TxStatus() == 'I' || c.Conn().IsClosed() {
+		return err
+	}
+	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackWithin)
+	defer cancel()
+	if _, failed := c.Conn().Exec(back, "rollback"); failed != nil {
+		_ = c.Conn().Close(back)
+	}
+	return err
+}
+
+// rollbackWithin bounds a rollback; a connection that takes longer is closed, which rolls back as well.
+const rollbackWithin = 2 * time.Second
 
 func brokenOff(err error) bool {
 	if errors.Is(err, errMoved) {

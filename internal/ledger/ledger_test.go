@@ -76,7 +76,7 @@ func (b *bench) accept(ids ...string) []Accepted {
 
 func (b *bench) look(id string) (Work, State) {
 	b.t.Helper()
-	w, s, err := b.Look(b.t.Context(), Event{Conversation: b.turn.Conversation, Turn: b.turn.ID, Call: id})
+	w, s, err := b.Look(b.t.Context(), Event{Conversation: b.turn.Conversation, Turn: b.turn.ID, Call: id}, false)
 	if err != nil {
 		b.t.Fatalf("look at %s: %v", id, err)
 	}
@@ -280,19 +280,18 @@ func (b *bench) waitForLockWait() {
 }
 
 // holding runs fn inside a transaction that has the conversation's lock, and commits it while others wait.
-func (b *bench) holding(fn func(q *db.Queries)) (commit func()) {
+func (b *bench) holding(fn func(t *tx)) (commit func()) {
 	b.t.Helper()
-	tx, err := b.pool.Begin(b.t.Context())
+	begun, err := b.pool.Begin(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	q := b.q.WithTx(tx)
-	if _, err := lock(b.t.Context(), q, b.turn.Conversation); err != nil {
+	if _, err := lock(b.t.Context(), b.q.WithTx(begun), b.turn.Conversation); err != nil {
 		b.t.Fatal(err)
 	}
-	fn(q)
+	fn(&tx{conn: begun.Conn(), within: true})
 	return func() {
-		if err := tx.Commit(b.t.Context()); err != nil {
+		if err := begun.Commit(b.t.Context()); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -304,8 +303,8 @@ func TestAcceptDecidesOnWhatIsTrueAfterTheLock(t *testing.T) {
 	b := newBench(t, DefaultConfig())
 	b.accept("c1")
 	w := b.claim("c1")
-	commit := b.holding(func(q *db.Queries) {
-		if _, err := b.commitOutcome(t.Context(), q, w, done(""), false); err != nil {
+	commit := b.holding(func(inner *tx) {
+		if _, err := b.commitOutcome(t.Context(), inner, w, done(""), false); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -333,8 +332,8 @@ func TestFinishDecidesOnWhatIsTrueAfterTheLock(t *testing.T) {
 	b := newBench(t, DefaultConfig())
 	b.accept("c1")
 	w := b.claim("c1")
-	commit := b.holding(func(q *db.Queries) {
-		if _, err := b.Ledger.accept(t.Context(), q, b.turn, []NewCall{newCall("c2")}); err != nil {
+	commit := b.holding(func(inner *tx) {
+		if _, err := b.Ledger.accept(t.Context(), inner, b.turn, []NewCall{newCall("c2")}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -470,7 +469,7 @@ func TestCallsThatTouchNoWorkspaceNeverWait(t *testing.T) {
 	b := newBench(t, DefaultConfig())
 	b.accept("c1")
 	b.claim("c1")
-	commit := b.holding(func(*db.Queries) {}) // a finish in progress
+	commit := b.holding(func(*tx) {}) // a finish in progress
 	defer commit()
 	c := newCall("calc")
 	o := done("42")
@@ -518,7 +517,7 @@ func TestConcurrentSessionsLeaveNoCallBehind(t *testing.T) {
 				if err != nil || len(heads) == 0 {
 					continue
 				}
-				w, s, err := b.Look(context.Background(), Event{Turn: heads[0].TurnID, Call: heads[0].CallID})
+				w, s, err := b.Look(context.Background(), Event{Conversation: "k1", Turn: heads[0].TurnID, Call: heads[0].CallID}, false)
 				if err != nil || s != Released {
 					continue
 				}

@@ -28,20 +28,6 @@ func Pieces(content []byte) [][]byte {
 	return append(out, content)
 }
 
-// PutBlob writes content under its hash within the transaction of q.
-func PutBlob(ctx context.Context, q *db.Queries, conversation string, sum SHA256, content []byte) error {
-	for i, piece := range Pieces(content) {
-		if piece == nil {
-			piece = []byte{}
-		}
-		err := q.PutPiece(ctx, db.PutPieceParams{ConversationID: conversation, Sha256: sum[:], Piece: int32(i), Data: piece})
-		if err != nil {
-			return fmt.Errorf("write piece %d of a file's bytes: %w", i, err)
-		}
-	}
-	return nil
-}
-
 // Blobs reads file contents through a bounded cache in memory. Content is named by its hash, so what is cached never
 // goes stale; the conversation is part of the key, so that no conversation is answered from another's bytes.
 type Blobs struct {

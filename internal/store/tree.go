@@ -14,6 +14,11 @@ func Tree(ctx context.Context, q *db.Queries, conversation string) (*workspace.T
 	if err != nil {
 		return nil, fmt.Errorf("read the tree: %w", err)
 	}
+	return TreeOf(rows), nil
+}
+
+// TreeOf makes a tree of its rows.
+func TreeOf(rows []db.TreeRow) *workspace.Tree {
 	entries := make([]workspace.Entry, len(rows))
 	for i, r := range rows {
 		entries[i] = workspace.Entry{
@@ -21,5 +26,5 @@ func Tree(ctx context.Context, q *db.Queries, conversation string) (*workspace.T
 			Kind: workspace.Kind(r.Kind), Lines: int(r.Lines), Characters: int(r.Characters),
 		}
 	}
-	return workspace.NewTree(entries), nil
+	return workspace.NewTree(entries)
 }

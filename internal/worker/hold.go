@@ -41,6 +41,9 @@ func (w *Worker) hold(ctx context.Context, e ledger.Event, work ledger.Work) err
 	if err != nil {
 		return err
 	}
+	if !e.Fresh { // it may have been cancelled while an earlier worker had it
+		w.held.ask(work.Key)
+	}
 	doing, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	beats, endBeats := context.WithCancel(context.WithoutCancel(ctx))
@@ -142,7 +145,7 @@ func (w *Worker) finishHeld(ctx context.Context, e ledger.Event, work ledger.Wor
 		return err
 	}
 	// It may be this worker itself that had committed before the answer was lost: then the result is yet to be told.
-	again, state, err := w.Ledger.Look(ctx, e)
+	again, state, err := w.Ledger.Look(ctx, e, false)
 	if err != nil || state != ledger.Done {
 		return ledger.ErrFenced
 	}

@@ -29,9 +29,11 @@ type Worker struct {
 	Log    zerolog.Logger
 	// Lane is "file" or "code".
 	Lane string
-	// ClaimAlways claims also first deliveries, and keeps the lease while the call is done: for work that takes long. Do's
-	// context then ends as soon as the call is to stop, for whatever reason; Do returns an error if that ended its work.
+	// ClaimAlways claims also first deliveries: for work that takes long. The context in which claimed work is done ends as
+	// soon as the call is to stop, for whatever reason; Do returns an error if that ended its work.
 	ClaimAlways bool
+	// WithTree has the work come with the workspace's tree.
+	WithTree bool
 	// Do does the call of a claimed work.
 	Do Do
 
@@ -58,21 +60,17 @@ func (w *Worker) Handle(ctx context.Context, d queue.Delivery) error {
 }
 
 func (w *Worker) settle(ctx context.Context, e ledger.Event, first bool) error {
-	work, state, err := w.Ledger.Look(ctx, e)
+	work, state, err := w.Ledger.Look(ctx, e, w.WithTree)
 	if err != nil {
 		return err
 	}
 	if state != ledger.Released || work.Lane != w.Lane || work.Generation != e.Generation {
 		return w.notToDo(ctx, work, state)
 	}
-	if w.ClaimAlways {
+	if !first || w.ClaimAlways {
 		return w.hold(ctx, e, work)
 	}
-	if !first {
-		if work, err = w.Ledger.Claim(ctx, work); err != nil {
-			return err
-		}
-	}
+	// A first delivery of what is quickly done needs no claim: the fence holds that nobody has claimed it.
 	outcome, err := w.do(ctx, work)
 	if err != nil {
 		return err

@@ -667,9 +667,11 @@ func (q *Queries) StoredByRef(ctx context.Context, arg StoredByRefParams) (Store
 }
 
 const work = `-- name: Work :one
-SELECT calls.turn_id, calls.call_id, calls.conversation_id, calls.generation, calls.seq, calls.tool, calls.kind, calls.lane, calls.actor, calls.arguments, calls.arguments_sha256, calls.paths, calls.state, calls.token, calls.attempt, calls.lease_until, calls.next_at, calls.sweeps, calls.cancel_requested, calls.status, calls.code, calls.result, calls.output, calls.result_ref, calls.accepted_at, calls.started_at, calls.finished_at, calls.told_stream, calls.told_seq, turns.id, turns.conversation_id, turns.generation, turns.token_sha256, turns.portal, turns.caller_user, turns.department, turns.collections, turns.tools, turns.skills, turns.knowledge, turns.vision, turns.created_at, turns.expires_at, turns.closed_at
-FROM calls JOIN turns ON turns.id = calls.turn_id
-WHERE calls.turn_id = $1 AND calls.call_id = $2
+SELECT c.conversation_id, c.tool, c.lane, c.seq, c.generation, c.actor, c.arguments, c.paths, c.state,
+       t.generation AS turn_generation, t.portal, t.caller_user, t.department, t.collections, t.tools, t.skills, t.knowledge,
+       t.vision, t.expires_at
+FROM calls c JOIN turns t ON t.id = c.turn_id
+WHERE c.turn_id = $1 AND c.call_id = $2
 `
 
 type WorkParams struct {
@@ -678,8 +680,25 @@ type WorkParams struct {
 }
 
 type WorkRow struct {
-	Call Call
-	Turn Turn
+	ConversationID string
+	Tool           string
+	Lane           string
+	Seq            int64
+	Generation     int64
+	Actor          string
+	Arguments      []byte
+	Paths          []string
+	State          string
+	TurnGeneration int64
+	Portal         bool
+	CallerUser     string
+	Department     string
+	Collections    []string
+	Tools          []string
+	Skills         []string
+	Knowledge      []string
+	Vision         bool
+	ExpiresAt      *time.Time
 }
 
 // What a worker needs to know of a call and of the turn that made it.
@@ -687,50 +706,25 @@ func (q *Queries) Work(ctx context.Context, arg WorkParams) (WorkRow, error) {
 	row := q.db.QueryRow(ctx, work, arg.TurnID, arg.CallID)
 	var i WorkRow
 	err := row.Scan(
-		&i.Call.TurnID,
-		&i.Call.CallID,
-		&i.Call.ConversationID,
-		&i.Call.Generation,
-		&i.Call.Seq,
-		&i.Call.Tool,
-		&i.Call.Kind,
-		&i.Call.Lane,
-		&i.Call.Actor,
-		&i.Call.Arguments,
-		&i.Call.ArgumentsSha256,
-		&i.Call.Paths,
-		&i.Call.State,
-		&i.Call.Token,
-		&i.Call.Attempt,
-		&i.Call.LeaseUntil,
-		&i.Call.NextAt,
-		&i.Call.Sweeps,
-		&i.Call.CancelRequested,
-		&i.Call.Status,
-		&i.Call.Code,
-		&i.Call.Result,
-		&i.Call.Output,
-		&i.Call.ResultRef,
-		&i.Call.AcceptedAt,
-		&i.Call.StartedAt,
-		&i.Call.FinishedAt,
-		&i.Call.ToldStream,
-		&i.Call.ToldSeq,
-		&i.Turn.ID,
-		&i.Turn.ConversationID,
-		&i.Turn.Generation,
-		&i.Turn.TokenSha256,
-		&i.Turn.Portal,
-		&i.Turn.CallerUser,
-		&i.Turn.Department,
-		&i.Turn.Collections,
-		&i.Turn.Tools,
-		&i.Turn.Skills,
-		&i.Turn.Knowledge,
-		&i.Turn.Vision,
-		&i.Turn.CreatedAt,
-		&i.Turn.ExpiresAt,
-		&i.Turn.ClosedAt,
+		&i.ConversationID,
+		&i.Tool,
+		&i.Lane,
+		&i.Seq,
+		&i.Generation,
+		&i.Actor,
+		&i.Arguments,
+		&i.Paths,
+		&i.State,
+		&i.TurnGeneration,
+		&i.Portal,
+		&i.CallerUser,
+		&i.Department,
+		&i.Collections,
+		&i.Tools,
+		&i.Skills,
+		&i.Knowledge,
+		&i.Vision,
+		&i.ExpiresAt,
 	)
 	return i, err
 }

@@ -167,19 +167,27 @@ func (q *Queries) EndUnfinished(ctx context.Context, conversationID string) ([]E
 }
 
 const lockConversation = `-- name: LockConversation :one
-SELECT generation, deleted_at FROM conversations WHERE id = $1 FOR NO KEY UPDATE
+SELECT generation, deleted_at, bytes, files FROM conversations WHERE id = $1 FOR NO KEY UPDATE
 `
 
 type LockConversationRow struct {
 	Generation int64
 	DeletedAt  *time.Time
+	Bytes      int64
+	Files      int32
 }
 
 // The lock of every transaction that changes a conversation. What is decided is read in a later statement.
+// The row's own columns are what they are after the wait.
 func (q *Queries) LockConversation(ctx context.Context, id string) (LockConversationRow, error) {
 	row := q.db.QueryRow(ctx, lockConversation, id)
 	var i LockConversationRow
-	err := row.Scan(&i.Generation, &i.DeletedAt)
+	err := row.Scan(
+		&i.Generation,
+		&i.DeletedAt,
+		&i.Bytes,
+		&i.Files,
+	)
 	return i, err
 }
 
@@ -285,9 +293,8 @@ func (q *Queries) ShareConversation(ctx context.Context, id string) (ShareConver
 	return i, err
 }
 
-const takeSeqs = `-- name: TakeSeqs :one
-UPDATE conversations SET last_seq = last_seq + $2::bigint, open = open + $2::integer
-WHERE id = $1 RETURNING last_seq
+const takeSeqs = `-- name: TakeSeqs :exec
+UPDATE conversations SET last_seq = last_seq + $2::bigint, open = open + $2::integer WHERE id = $1
 `
 
 type TakeSeqsParams struct {
@@ -295,10 +302,8 @@ type TakeSeqsParams struct {
 	N  int64
 }
 
-// Gives the next n places in the order, under the conversation's lock.
-func (q *Queries) TakeSeqs(ctx context.Context, arg TakeSeqsParams) (int64, error) {
-	row := q.db.QueryRow(ctx, takeSeqs, arg.ID, arg.N)
-	var last_seq int64
-	err := row.Scan(&last_seq)
-	return last_seq, err
+// Takes the next n places in the order, under the conversation's lock.
+func (q *Queries) TakeSeqs(ctx context.Context, arg TakeSeqsParams) error {
+	_, err := q.db.Exec(ctx, takeSeqs, arg.ID, arg.N)
+	return err
 }

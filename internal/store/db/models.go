@@ -10,6 +10,46 @@ import (
 	"github.com/google/uuid"
 )
 
+type Artifact struct {
+	ID        string
+	Owner     string
+	Version   int32
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+type ArtifactShare struct {
+	ArtifactID string
+	Subject    string
+	Name       string
+	RightTo    string
+}
+
+type ArtifactSource struct {
+	ArtifactID string
+	Version    int32
+	Path       string
+	ContentID  string
+}
+
+type ArtifactVersion struct {
+	ArtifactID     string
+	Version        int32
+	Kind           string
+	Title          string
+	Name           string
+	ContentID      string
+	MadeBy         string
+	Department     string
+	Bytes          int64
+	ConversationID *string
+	Seq            *int64
+	CallID         string
+	CallTool       string
+	Code           []byte
+	CreatedAt      time.Time
+}
+
 type Blob struct {
 	ConversationID string
 	Sha256         []byte
@@ -60,6 +100,20 @@ type Change struct {
 	AfterBytes     int64
 }
 
+type Content struct {
+	ID        string
+	Bytes     int64
+	Sha256    []byte
+	DueAt     *time.Time
+	CreatedAt time.Time
+}
+
+type ContentPiece struct {
+	ContentID string
+	Piece     int32
+	Data      []byte
+}
+
 type Conversation struct {
 	ID           string
 	Generation   int64
@@ -88,6 +142,13 @@ type File struct {
 	UpdatedAt      time.Time
 }
 
+type Passage struct {
+	UploadID  string
+	Passages  int32
+	ContentID string
+	UpdatedAt time.Time
+}
+
 type Result struct {
 	ConversationID string
 	Ref            string
@@ -95,6 +156,19 @@ type Result struct {
 	IsError        bool
 	Output         []byte
 	CreatedAt      time.Time
+}
+
+type Skill struct {
+	Name      string
+	ContentID string
+	UpdatedAt time.Time
+}
+
+type SkillFile struct {
+	SkillName string
+	Path      string
+	At        int64
+	Bytes     int64
 }
 
 type Staged struct {
@@ -120,4 +194,12 @@ type Turn struct {
 	CreatedAt      time.Time
 	ExpiresAt      *time.Time
 	ClosedAt       *time.Time
+}
+
+type Upload struct {
+	ID         string
+	Collection string
+	Name       string
+	ContentID  string
+	UpdatedAt  time.Time
 }

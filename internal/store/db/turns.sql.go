@@ -12,20 +12,21 @@ import (
 
 const acceptFacts = `-- name: AcceptFacts :one
 SELECT (t.closed_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
-        AND t.generation = c.generation)::boolean AS takes_calls, c.open
+        AND t.generation = c.generation)::boolean AS takes_calls, c.open, c.last_seq
 FROM turns t JOIN conversations c ON c.id = t.conversation_id WHERE t.id = $1
 `
 
 type AcceptFactsRow struct {
 	TakesCalls bool
 	Open       int32
+	LastSeq    int64
 }
 
 // Whether the turn still takes calls, and how many of its conversation are open; read after the lock was taken.
 func (q *Queries) AcceptFacts(ctx context.Context, id string) (AcceptFactsRow, error) {
 	row := q.db.QueryRow(ctx, acceptFacts, id)
 	var i AcceptFactsRow
-	err := row.Scan(&i.TakesCalls, &i.Open)
+	err := row.Scan(&i.TakesCalls, &i.Open, &i.LastSeq)
 	return i, err
 }
 

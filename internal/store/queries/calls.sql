@@ -21,9 +21,11 @@ SELECT * FROM calls WHERE turn_id = $1 AND call_id = $2;
 
 -- name: Work :one
 -- What a worker needs to know of a call and of the turn that made it.
-SELECT sqlc.embed(calls), sqlc.embed(turns)
-FROM calls JOIN turns ON turns.id = calls.turn_id
-WHERE calls.turn_id = $1 AND calls.call_id = $2;
+SELECT c.conversation_id, c.tool, c.lane, c.seq, c.generation, c.actor, c.arguments, c.paths, c.state,
+       t.generation AS turn_generation, t.portal, t.caller_user, t.department, t.collections, t.tools, t.skills, t.knowledge,
+       t.vision, t.expires_at
+FROM calls c JOIN turns t ON t.id = c.turn_id
+WHERE c.turn_id = $1 AND c.call_id = $2;
 
 -- name: Claim :one
 -- Takes a released call: only one of several workers gets it.

@@ -1,6 +1,7 @@
 -- name: LockConversation :one
 -- The lock of every transaction that changes a conversation. What is decided is read in a later statement.
-SELECT generation, deleted_at FROM conversations WHERE id = $1 FOR NO KEY UPDATE;
+-- The row's own columns are what they are after the wait.
+SELECT generation, deleted_at, bytes, files FROM conversations WHERE id = $1 FOR NO KEY UPDATE;
 
 -- name: ShareConversation :one
 -- The lock of a call that touches no workspace: it waits for a deletion and for nothing else.
@@ -16,10 +17,9 @@ FROM conversations WHERE id = $1;
 -- name: PutConversation :execrows
 INSERT INTO conversations (id) VALUES ($1) ON CONFLICT (id) DO NOTHING;
 
--- name: TakeSeqs :one
--- Gives the next n places in the order, under the conversation's lock.
-UPDATE conversations SET last_seq = last_seq + sqlc.arg(n)::bigint, open = open + sqlc.arg(n)::integer
-WHERE id = $1 RETURNING last_seq;
+-- name: TakeSeqs :exec
+-- Takes the next n places in the order, under the conversation's lock.
+UPDATE conversations SET last_seq = last_seq + sqlc.arg(n)::bigint, open = open + sqlc.arg(n)::integer WHERE id = $1;
 
 -- name: CloseOpen :exec
 -- One call is done: the conversation's counts follow it.

@@ -17,7 +17,7 @@ WHERE t.id = $1;
 -- name: AcceptFacts :one
 -- Whether the turn still takes calls, and how many of its conversation are open; read after the lock was taken.
 SELECT (t.closed_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
-        AND t.generation = c.generation)::boolean AS takes_calls, c.open
+        AND t.generation = c.generation)::boolean AS takes_calls, c.open, c.last_seq
 FROM turns t JOIN conversations c ON c.id = t.conversation_id WHERE t.id = $1;
 
 -- name: CloseTurn :execrows
