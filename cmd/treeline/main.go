@@ -17,6 +17,7 @@ type cli struct {
 	LogLevel string `help:"Least level of what is logged to standard error: debug, info, warn or error." default:"info" enum:"debug,info,warn,error" env:"TREELINE_LOG_LEVEL"`
 
 	Up      upCommand      `cmd:"" help:"Run the whole fleet over one data folder."`
+	Bench   benchCommand   `cmd:"" help:"Measure, beside a limit or a peer in the same run."`
 	Migrate migrateCommand `cmd:"" help:"Bring a database to the present schema."`
 }
 
