@@ -27,7 +27,7 @@ func Is(err error) bool {
 	}
 	for _, known := range []error{
 		context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
-		puddle.ErrClosedPool, nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrDisconnected, nats.ErrTimeout,
+		pgconn.ErrConnClosed, puddle.ErrClosedPool, nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrDisconnected, nats.ErrTimeout,
 		nats.ErrNoResponders, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrNoServers,
 	} {
 		if errors.Is(err, known) {
