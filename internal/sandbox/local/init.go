@@ -18,7 +18,12 @@ func initMain() int {
 		return 1
 	}
 	var s setup
-	if _, err := ch.receive(&s); err != nil {
+	outputs, err := ch.receive(&s)
+	if err != nil {
+		return 1
+	}
+	if err := takeOutputs(outputs); err != nil {
+		_ = ch.send(ready{Err: asStep("take the outputs", err)})
 		return 1
 	}
 	trees, abi, err := prepare(s)
@@ -38,6 +43,23 @@ func initMain() int {
 		return 1
 	}
 	return 0
+}
+
+// takeOutputs makes the two files this process's, and so the program's, standard output and error.
+func takeOutputs(files []*os.File) error {
+	defer closeAll(files)
+	if len(files) != 2 {
+		return errors.New("they did not come")
+	}
+	for i, f := range files {
+		if err := unix.SetNonblock(int(f.Fd()), false); err != nil { // programs do not expect to be told to try again
+			return err
+		}
+		if err := unix.Dup3(int(f.Fd()), i+1, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func prepare(s setup) (rootTrees, int, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -50,32 +49,30 @@ func (l *launcherProcess) find(ctx context.Context, candidates []string) (*runti
 	return r.Runtime, nil
 }
 
-// start has an init made that holds the given ends. The pidfd is the caller's to close.
-func (l *launcherProcess) start(ctx context.Context, ends []*os.File) (pid int, pidfd *os.File, err error) {
-	fds := make([]int, len(ends))
-	for i, f := range ends {
-		fds[i] = int(f.Fd())
-	}
-	r, files, err := l.exchange(ctx, startTimeout, request{Start: true}, fds...)
-	runtime.KeepAlive(ends)
+// start gets an init: its process id, pidfd and channel, which are the caller's to close.
+func (l *launcherProcess) start(ctx context.Context) (pid int, pidfd *os.File, ch *channel, err error) {
+	r, files, err := l.exchange(ctx, startTimeout, request{Start: true})
 	if err != nil {
-		closeAll(files)
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
-	if len(files) != 1 {
+	if len(files) != 2 {
 		closeAll(files)
-		return 0, nil, errors.New("start a sandbox: the launcher passed no process")
+		return 0, nil, nil, errors.New("start a sandbox: the launcher passed no process")
 	}
-	return r.PID, files[0], nil
+	if ch, err = newChannel(files[1]); err != nil {
+		files[0].Close()
+		return 0, nil, nil, err
+	}
+	return r.PID, files[0], ch, nil
 }
 
 // exchange sends a request and waits for its reply. After an error that is no stepError the launcher is out of step and
 // must be closed.
-func (l *launcherProcess) exchange(ctx context.Context, limit time.Duration, req request, fds ...int) (reply, []*os.File, error) {
+func (l *launcherProcess) exchange(ctx context.Context, limit time.Duration, req request) (reply, []*os.File, error) {
 	l.ch.deadline(time.Now().Add(limit))
 	stop := context.AfterFunc(ctx, func() { l.ch.deadline(time.Unix(1, 0)) })
 	defer stop()
-	if err := l.ch.send(req, fds...); err != nil {
+	if err := l.ch.send(req); err != nil {
 		return reply{}, nil, errors.Join(err, ctx.Err())
 	}
 	var r reply

@@ -33,9 +33,8 @@ func launcherMain() int {
 		if err != nil {
 			return 0 // the worker is gone; the inits see that themselves, and die with this process at the latest
 		}
-		err = l.serve(req, files)
 		closeAll(files)
-		if err != nil {
+		if err := l.serve(req); err != nil {
 			return 1
 		}
 	}
@@ -44,34 +43,76 @@ func launcherMain() int {
 type launcher struct {
 	ch      *channel
 	reapers sync.WaitGroup
+	spare   *blank
 }
 
-func (l *launcher) serve(req request, files []*os.File) error {
+// blank is an init that waits for its setup: namespaces and nothing else, the same for every session, and used once.
+// Having one ready takes the cost of a process's first steps out of a session's start.
+type blank struct {
+	pid   int
+	pidfd *os.File
+	near  *os.File // the worker's end of its channel
+}
+
+func (b *blank) close() { closeAll([]*os.File{b.pidfd, b.near}) }
+
+// dead reports whether it has ended while it waited.
+func (b *blank) dead() bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(b.pidfd.Fd()), Events: unix.POLLIN}}, 0)
+	return n != 0 || err != nil
+}
+
+func (l *launcher) serve(req request) error {
 	switch {
 	case req.Find != nil:
 		found, err := findRuntime(req.Find.Candidates)
 		return l.ch.send(reply{Runtime: found, Err: asStep("find the interpreter", err)})
-	case req.Start && len(files) == 3:
-		pid, pidfd, err := l.start(files)
-		if err != nil {
-			return l.ch.send(reply{Err: asStep("clone into new namespaces", err)})
-		}
-		defer unix.Close(pidfd)
-		return l.ch.send(reply{PID: pid}, pidfd)
+	case req.Start:
+		return l.start()
 	}
 	return l.ch.send(reply{Err: &stepError{Step: "read the request", Text: "it asks for nothing known"}})
 }
 
-func (l *launcher) start(files []*os.File) (pid, pidfd int, err error) {
+// start hands an init over and makes the next one ready.
+func (l *launcher) start() error {
+	b := l.spare
+	l.spare = nil
+	if b != nil && b.dead() {
+		b.close()
+		b = nil
+	}
+	if b == nil {
+		var err error
+		if b, err = l.makeBlank(); err != nil {
+			return l.ch.send(reply{Err: asStep("clone into new namespaces", err)})
+		}
+	}
+	err := l.ch.send(reply{PID: b.pid}, int(b.pidfd.Fd()), int(b.near.Fd()))
+	b.close()
+	if err != nil {
+		return err
+	}
+	l.spare, _ = l.makeBlank() // what is wrong with it is told when one is needed
+	return nil
+}
+
+func (l *launcher) makeBlank() (*blank, error) {
+	near, far, err := socketPair("init")
+	if err != nil {
+		return nil, err
+	}
+	defer far.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return 0, 0, err
+		near.Close()
+		return nil, err
 	}
 	defer null.Close()
+	var pidfd int
 	process, err := os.StartProcess("/proc/self/exe", []string{initName}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{"GOMAXPROCS=2"},
-		Files: []*os.File{null, files[1], files[2], files[0]},
+		Files: []*os.File{null, null, null, far},
 		Sys: &syscall.SysProcAttr{
 			Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 				unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP,
@@ -84,10 +125,11 @@ func (l *launcher) start(files []*os.File) (pid, pidfd int, err error) {
 		},
 	})
 	if err != nil {
-		return 0, 0, err
+		near.Close()
+		return nil, err
 	}
 	l.reapers.Go(func() { _, _ = process.Wait() })
-	return process.Pid, pidfd, nil
+	return &blank{pid: process.Pid, pidfd: os.NewFile(uintptr(pidfd), "init"), near: near}, nil
 }
 
 // asStep prepares an error for the way to another process; nil stays nil.

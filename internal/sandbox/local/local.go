@@ -103,7 +103,7 @@ func (d *Driver) open(ctx context.Context, s *Session) error {
 		return err
 	}
 	defer closeAll(ends)
-	if err := d.launch(ctx, s, ends); err != nil {
+	if err := d.launch(ctx, s); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -117,23 +117,20 @@ func (d *Driver) open(ctx context.Context, s *Session) error {
 	if err := s.group.enter(s.pid); err != nil {
 		return unavailableCgroup(err)
 	}
-	if err := s.prepare(ctx, runtime, d.filter); err != nil {
+	if err := s.prepare(ctx, runtime, d.filter, ends); err != nil {
 		return err
 	}
 	return s.put.fonts(fonts)
 }
 
 // launch has the launcher make the session's init. A launcher that died is replaced, once.
-func (d *Driver) launch(ctx context.Context, s *Session, ends []*os.File) error {
+func (d *Driver) launch(ctx context.Context, s *Session) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for attempt := 0; ; attempt++ {
 		err := d.ready(ctx)
 		if err == nil {
-			var pid int
-			var pidfd *os.File
-			if pid, pidfd, err = d.launcher.start(ctx, ends); err == nil {
-				s.adopt(pid, pidfd)
+			if err = s.adopt(d.launcher.start(ctx)); err == nil {
 				return nil
 			}
 		}

@@ -4,7 +4,7 @@ package local
 type request struct {
 	// Find asks for the interpreter, trying Candidates in order.
 	Find *findRequest `json:"find,omitempty"`
-	// Start asks for an init process; three files come with it: the session's channel, its stdout and its stderr.
+	// Start asks for an init process.
 	Start bool `json:"start,omitempty"`
 }
 
@@ -14,11 +14,11 @@ type findRequest struct {
 
 type reply struct {
 	Runtime *runtimeFiles `json:"runtime,omitempty"`
-	PID     int           `json:"pid,omitempty"` // with the process's pidfd
+	PID     int           `json:"pid,omitempty"` // with the process's pidfd and the end of its channel
 	Err     *stepError    `json:"err,omitempty"`
 }
 
-// setup is the first message to init, which answers with a ready.
+// setup is the first message to init, which answers with a ready. The program's stdout and stderr come with it.
 type setup struct {
 	Runtime    *runtimeFiles `json:"runtime"`
 	Filter     []byte        `json:"filter"` // raw BPF

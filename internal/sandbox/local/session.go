@@ -46,14 +46,9 @@ var _ sandbox.Session = (*Session)(nil)
 // dies. It is for tests and for diagnosis.
 func (s *Session) InitPID() int { return s.pid }
 
-// openPipes makes the session's channel and output pipes and gives the ends that are init's.
+// openPipes makes the session's output pipes and gives the ends that are init's.
 func (s *Session) openPipes(user int) ([]*os.File, error) {
-	near, far, err := newPair("init")
-	if err != nil {
-		return nil, err
-	}
-	s.ch = near
-	ends := []*os.File{far}
+	var ends []*os.File
 	for i := range s.out {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -73,7 +68,7 @@ func (s *Session) openPipes(user int) ([]*os.File, error) {
 }
 
 // prepare tells init what to build and takes over the two trees.
-func (s *Session) prepare(ctx context.Context, files *runtimeFiles, filter []byte) error {
+func (s *Session) prepare(ctx context.Context, files *runtimeFiles, filter []byte, ends []*os.File) error {
 	s.ch.deadline(time.Now().Add(startTimeout))
 	defer s.ch.deadline(time.Time{})
 	stop := context.AfterFunc(ctx, s.kill)
@@ -82,7 +77,7 @@ func (s *Session) prepare(ctx context.Context, files *runtimeFiles, filter []byt
 	err := s.ch.send(setup{
 		Runtime: files, Filter: filter, Disk: l.Disk, Inodes: l.Inodes, Inputs: l.Inputs, FileSize: l.FileSize,
 		OpenFiles: l.OpenFiles, Processes: l.Processes, Memory: l.Memory, WallMillis: l.Wall.Milliseconds(),
-	})
+	}, int(ends[0].Fd()), int(ends[1].Fd()))
 	if err != nil {
 		return errors.Join(err, ctx.Err())
 	}
@@ -101,9 +96,13 @@ func (s *Session) prepare(ctx context.Context, files *runtimeFiles, filter []byt
 }
 
 // adopt takes over the process that the launcher made.
-func (s *Session) adopt(pid int, pidfd *os.File) {
-	s.pid, s.pidfd, s.waiting = pid, pidfd, true
+func (s *Session) adopt(pid int, pidfd *os.File, ch *channel, err error) error {
+	if err != nil {
+		return err
+	}
+	s.pid, s.pidfd, s.ch, s.waiting = pid, pidfd, ch, true
 	go s.awaitDeath()
+	return nil
 }
 
 // awaitDeath closes gone when init is dead, which it is only when all of its pid namespace is.

@@ -16,14 +16,22 @@ const maxMessage = 128 << 10
 // channel carries JSON messages and descriptors between two of our own processes.
 type channel struct{ conn *net.UnixConn }
 
-// newPair makes a channel and the file of its other end, which is for a child.
-func newPair(name string) (*channel, *os.File, error) {
+// socketPair makes the two ends of a channel.
+func socketPair(name string) (near, far *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a socket pair: %w", err)
 	}
-	far := os.NewFile(uintptr(fds[1]), name)
-	near, err := newChannel(os.NewFile(uintptr(fds[0]), name))
+	return os.NewFile(uintptr(fds[0]), name), os.NewFile(uintptr(fds[1]), name), nil
+}
+
+// newPair makes a channel and the file of its other end, which is for a child.
+func newPair(name string) (*channel, *os.File, error) {
+	mine, far, err := socketPair(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	near, err := newChannel(mine)
 	if err != nil {
 		far.Close()
 		return nil, nil, err
