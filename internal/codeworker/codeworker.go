@@ -39,7 +39,7 @@ func DefaultConfig() Config { return Config{Slots: 4, CacheBytes: 32 << 20, Grac
 // Worker is one code worker.
 type Worker struct {
 	worker.Worker
-	cfg    Config
+	slots  int
 	driver sandbox.Driver
 	inputs Inputs
 	blobs  *store.Blobs
@@ -50,10 +50,14 @@ type Worker struct {
 
 // New makes a code worker. The driver stays the caller's to close.
 func New(l *ledger.Ledger, q *queue.Queue, t *ledger.Teller, d sandbox.Driver, in Inputs, cfg Config, log zerolog.Logger) *Worker {
-	w := &Worker{cfg: cfg, driver: d, inputs: in, blobs: store.NewBlobs(l.Queries(), cfg.CacheBytes), limits: l.Config().Limits}
+	w := &Worker{driver: d, inputs: in, blobs: store.NewBlobs(l.Queries(), cfg.CacheBytes), limits: l.Config().Limits}
+	w.slots = slots(cfg, w.limits.RunMemoryBytes, log)
 	w.Worker = worker.Worker{Ledger: l, Queue: q, Teller: t, Log: log, Lane: string(catalogue.LaneCode), ClaimAlways: true, Do: w.do}
 	return w
 }
+
+// Slots is how many runs this worker takes at a time.
+func (w *Worker) Slots() int { return w.slots }
 
 // Run does calls until stop is done and what is in hand is settled. When ctx ends, what still runs is handed back.
 func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
@@ -62,7 +66,7 @@ func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
 		return err
 	}
 	defer unwatch()
-	return w.Queue.Consume(ctx, stop, w.Lane, w.Slots(), w.Handle)
+	return w.Queue.Consume(ctx, stop, w.Lane, w.slots, w.Handle)
 }
 
 func (w *Worker) do(ctx context.Context, work ledger.Work) (ledger.Outcome, error) {

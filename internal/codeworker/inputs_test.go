@@ -22,7 +22,9 @@ type given struct {
 	err  error
 }
 
-func (g *given) Resolve(context.Context, turn.Turn, catalogue.RunCode) (Plan, error) { return g.plan, g.err }
+func (g *given) Resolve(context.Context, turn.Turn, catalogue.RunCode) (Plan, error) {
+	return g.plan, g.err
+}
 
 func mountOf(path, content string) Mount {
 	return Mount{Path: path, Size: int64(len(content)), Open: func(context.Context) (io.ReadCloser, error) {

@@ -6,20 +6,21 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/rs/zerolog"
 )
 
-// Slots is how many runs this worker takes at a time: as many as are configured and as memory allows, and one at least.
-func (w *Worker) Slots() int {
-	memory := w.cfg.MemoryBytes
+// slots is how many runs go on at a time: as many as are configured and as fit in memory, and one at least.
+func slots(cfg Config, run int64, log zerolog.Logger) int {
+	memory := cfg.MemoryBytes
 	if memory <= 0 {
 		memory = availableMemory("/")
 	}
-	fit := memory / max(w.limits.RunMemoryBytes, 1)
+	fit := memory / max(run, 1)
 	if fit < 1 {
-		w.Log.Warn().Int64("available", memory).Int64("run", w.limits.RunMemoryBytes).
-			Msg("there is less memory than one run may take; runs go on one at a time")
+		log.Warn().Int64("available", memory).Int64("run", run).Msg("there is less memory than one run may take; runs go on one at a time")
 	}
-	return int(max(1, min(int64(w.cfg.Slots), fit)))
+	return int(max(1, min(int64(cfg.Slots), fit)))
 }
 
 // availableMemory is what the machine and the control group leave, in bytes, as files below root tell; a great deal where

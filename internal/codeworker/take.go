@@ -50,20 +50,33 @@ func (r *run) take(ctx context.Context) (left, error) {
 	return out, err
 }
 
-// listed bounds how many paths a result names as ignored, and as left outside.
-const listed = 1000
+const (
+	// listed bounds how many paths a result names as ignored, and as left outside; listedBytes how long they are together.
+	listed      = 1000
+	listedBytes = 128 << 10
+)
 
+// bound sorts what is not kept and keeps as much of it as a result names.
 func (l *left) bound(outside []string) {
 	slices.SortFunc(l.ignored, func(a, b workspace.Ignored) int { return strings.Compare(a.Path, b.Path) })
-	if more := len(l.ignored) - listed; more > 0 {
-		l.ignored, l.ignoredMore = l.ignored[:listed], l.ignoredMore+more
-	}
-	if more := len(outside) - listed; more > 0 {
-		outside, l.outsideMore = outside[:listed], l.outsideMore+more
-	}
+	n := fitting(len(l.ignored), func(i int) int { return len(l.ignored[i].Path) + len(l.ignored[i].Reason) })
+	l.ignored, l.ignoredMore = l.ignored[:n], l.ignoredMore+len(l.ignored)-n
 	for _, path := range outside {
 		l.outside = append(l.outside, workspace.Spell(path))
 	}
+	n = fitting(len(l.outside), func(i int) int { return len(l.outside[i]) })
+	l.outside, l.outsideMore = l.outside[:n], l.outsideMore+len(l.outside)-n
+}
+
+// fitting gives how many of the first entries, of the given sizes, a result names.
+func fitting(entries int, size func(i int) int) int {
+	total := 0
+	for i := range min(entries, listed) {
+		if total += size(i); total > listedBytes {
+			return i
+		}
+	}
+	return min(entries, listed)
 }
 
 // checkRoom judges the limits before a byte of a change is read.

@@ -2,6 +2,7 @@ package codeworker
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -129,8 +130,8 @@ func (f *facts) output(stdout, stderr string) {
 	}
 }
 
-// mainFile is the code's own name in a traceback, wherever a driver put it.
-var mainFile = regexp.MustCompile(`File "(?:/[^"/\n]+)+/(main\.py)"`)
+// programName is the name by which the model knows its code in a traceback.
+var programName = `File "` + path.Base(sandbox.ProgramFile) + `"`
 
 // below matches the working folder at the beginning of a path.
 var below = regexp.MustCompile(`(^|[\s"'(=\[<:,])` + regexp.QuoteMeta(sandbox.WorkFolder) + `/(` + sandbox.Workspace + `|` + sandbox.Inputs +
@@ -140,7 +141,7 @@ var below = regexp.MustCompile(`(^|[\s"'(=\[<:,])` + regexp.QuoteMeta(sandbox.Wo
 // workspace/..., inputs/..., skills/..., and main.py for the code itself.
 func modelPaths(stderr string) string {
 	stderr = below.ReplaceAllString(stderr, "${1}${2}")
-	return mainFile.ReplaceAllString(stderr, `File "$1"`)
+	return strings.ReplaceAll(stderr, `File "`+sandbox.ProgramFile+`"`, programName)
 }
 
 // changedText reports whether a change is one of text on both sides.
