@@ -29,6 +29,7 @@ var layers = [][]string{
 	{"internal/dispatch", "internal/fileworker", "internal/codeworker"},
 	{"internal/role"},
 	{"internal/fleet"},
+	{"internal/torture"},
 	{"cmd"},
 }
 
@@ -54,7 +55,7 @@ var harmless = map[string][]string{
 }
 
 // devenvUsers run the services of one machine; all others are given addresses.
-var devenvUsers = []string{"internal/fleet", "cmd", "internal/devenv"}
+var devenvUsers = []string{"internal/fleet", "internal/torture", "cmd", "internal/devenv"}
 
 // pkg is the non-test source of one package.
 type pkg struct {
