@@ -33,6 +33,7 @@ func mountOf(path, content string) Mount {
 }
 
 func TestInputsAreMountedReadOnlyAndTold(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	in := &given{plan: Plan{
 		Mounts: []Mount{mountOf("inputs/files/sales.csv", "n\n1\n2\n"), mountOf("skills/sk/scripts/x.py", "print('from the skill')")},
@@ -58,6 +59,7 @@ func TestInputsAreMountedReadOnlyAndTold(t *testing.T) {
 }
 
 func TestInputsPastTheLimitAreRefusedBeforeAByteIsRead(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, limits(func(l *workspace.Limits) { l.InputBytes = 10 }))
 	in := &given{plan: Plan{Mounts: []Mount{mountOf("inputs/a", "123456"), mountOf("inputs/b", "12345")}}}
 	for i := range in.plan.Mounts {
@@ -77,6 +79,7 @@ func TestInputsPastTheLimitAreRefusedBeforeAByteIsRead(t *testing.T) {
 }
 
 func TestWhatOneKindOfInputIsRefusedWith(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args catalogue.RunCode
 		says string
@@ -98,6 +101,7 @@ func TestWhatOneKindOfInputIsRefusedWith(t *testing.T) {
 }
 
 func TestFilesOfManyPiecesAreMountedWhole(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(NoInputs{}, testConfig())
 	files := map[string]string{"exact": strings.Repeat("x", 2<<20), "over": strings.Repeat("ab", 1<<20) + "c", "empty": ""}
@@ -119,6 +123,7 @@ func TestFilesOfManyPiecesAreMountedWhole(t *testing.T) {
 }
 
 func TestAManyPiecesFileIsReadPieceByPiece(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	content := strings.Repeat("x", 3<<20) + "end"
 	b.seed(map[string]string{"big": content})

@@ -57,6 +57,7 @@ func (b *bench) running(code string) call.Key {
 }
 
 func TestTheLeaseIsKeptWhileTheCodeRuns(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, lease(time.Second))
 	b.start(NoInputs{}, testConfig())
 	k := b.running(sleeps("3.5"))
@@ -94,6 +95,7 @@ func (b *bench) takeOver(k call.Key) ledger.Work {
 }
 
 func TestARunThatAnotherWorkerTookOverHasNoEffect(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, sleep string }{{"found by a heartbeat", "30"}, {"found by the fence", "0.2"}} {
 		t.Run(c.name, func(t *testing.T) {
 			term := 900 * time.Millisecond
@@ -154,6 +156,7 @@ func TestARunningCallIsCancelledWithinASecond(t *testing.T) {
 }
 
 func TestAHeartbeatBringsACancellingWhosePushWasLost(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, lease(900*time.Millisecond))
 	b.start(NoInputs{}, testConfig())
 	k := b.running(sleeps("60"))
@@ -166,6 +169,7 @@ func TestAHeartbeatBringsACancellingWhosePushWasLost(t *testing.T) {
 }
 
 func TestACancellingSurvivesAHandBack(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	_, kill := b.start(NoInputs{}, testConfig())
 	k := b.running(sleeps("60"))
@@ -181,6 +185,7 @@ func TestACancellingSurvivesAHandBack(t *testing.T) {
 }
 
 func TestAPushThatTheLedgerKnowsNothingOfStopsNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(NoInputs{}, testConfig())
 	k := b.running(sleeps("0.5"))
@@ -193,6 +198,7 @@ func TestAPushThatTheLedgerKnowsNothingOfStopsNothing(t *testing.T) {
 }
 
 func TestDeletingTheConversationStopsTheRun(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	stop, _ := b.start(NoInputs{}, testConfig())
 	k := b.running(sleeps("60"))
@@ -216,6 +222,7 @@ func TestDeletingTheConversationStopsTheRun(t *testing.T) {
 }
 
 func TestAWorkerThatStopsLetsItsRunsEnd(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	stop, _ := b.start(NoInputs{}, testConfig())
 	k := b.running(sleeps("1"))
@@ -230,6 +237,7 @@ func TestAWorkerThatStopsLetsItsRunsEnd(t *testing.T) {
 }
 
 func TestAWorkerWhoseGraceIsOverHandsItsRunsBack(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	_, kill := b.start(NoInputs{}, testConfig())
 	k := b.running(sleeps("3"))
@@ -251,6 +259,7 @@ func TestAWorkerWhoseGraceIsOverHandsItsRunsBack(t *testing.T) {
 }
 
 func TestRunsOfOneConversationWaitAndOthersDoNot(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(NoInputs{}, testConfig())
 	slow := b.running(sleeps("2"))
@@ -297,6 +306,7 @@ func (b *bench) listen() *heard {
 }
 
 func TestOutputIsToldAsItComes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(NoInputs{}, testConfig())
 	h := b.listen()

@@ -80,6 +80,7 @@ func (s doomed) Run(ctx context.Context, p sandbox.Program) (sandbox.Outcome, er
 }
 
 func TestATreeThatIsNotWholeChangesNothing(t *testing.T) {
+	t.Parallel()
 	driver := newDriver(t)
 	before := map[string]string{"a": "1", "b": "2"}
 	for _, c := range []struct {
@@ -121,6 +122,7 @@ func TestATreeThatIsNotWholeChangesNothing(t *testing.T) {
 }
 
 func TestASandboxThatDoesNotStartFailsTheCall(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, driven(&faulty{startErr: &sandbox.Unavailable{Driver: "local", Reason: "the secret path /x is missing"}}))
 	b.start(NoInputs{}, testConfig())
 	got := b.do("print(1)", nil)
@@ -130,6 +132,7 @@ func TestASandboxThatDoesNotStartFailsTheCall(t *testing.T) {
 }
 
 func TestARunCommitsThoughTheQueueIsLost(t *testing.T) {
+	t.Parallel()
 	nats := devtest.NATS(t)
 	b := newBench(t, queued(nats))
 	b.start(NoInputs{}, testConfig())
@@ -149,6 +152,7 @@ func TestARunCommitsThoughTheQueueIsLost(t *testing.T) {
 }
 
 func TestARunOutlastsAShortAbsenceOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	server, db := devtest.OwnPostgres(t, store.Migrate)
 	b := newBench(t, stored(db.TCPURL), lease(6*time.Second))
 	b.start(NoInputs{}, testConfig())
@@ -169,6 +173,7 @@ func TestARunOutlastsAShortAbsenceOfTheDatabase(t *testing.T) {
 }
 
 func TestARunIsStoppedOnceTheDatabaseWasAwayForALease(t *testing.T) {
+	t.Parallel()
 	server, db := devtest.OwnPostgres(t, store.Migrate)
 	b := newBench(t, stored(db.TCPURL), lease(1500*time.Millisecond))
 	stop, _ := b.start(NoInputs{}, testConfig())

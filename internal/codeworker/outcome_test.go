@@ -149,6 +149,7 @@ func TestARunIsMadeIntoOneOutcome(t *testing.T) {
 	driver := newDriver(t)
 	for _, c := range outcomeCases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t, driven(driver))
 			b.start(NoInputs{}, testConfig())
 			if c.before != nil {

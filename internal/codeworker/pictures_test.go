@@ -20,6 +20,7 @@ def put(name,data): open('workspace/'+name,'wb').write(data)
 `
 
 func TestPicturesThatARunMadeAreReturned(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, vision)
 	b.start(NoInputs{}, testConfig())
 	b.seed(map[string]string{"old.png": "not changed"})
@@ -47,6 +48,7 @@ func TestPicturesThatARunMadeAreReturned(t *testing.T) {
 }
 
 func TestAtMostFourPicturesAreReturned(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, vision)
 	b.start(NoInputs{}, testConfig())
 	got := b.do(paints+"for i in range(6): put(f'{i}.png',png(1,1))", nil)
@@ -62,6 +64,7 @@ func TestAtMostFourPicturesAreReturned(t *testing.T) {
 }
 
 func TestAModelThatCannotSeeIsToldOfPictures(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(NoInputs{}, testConfig())
 	got := b.do(paints+"put('a.png',png(3,2))", nil)
@@ -71,6 +74,7 @@ func TestAModelThatCannotSeeIsToldOfPictures(t *testing.T) {
 }
 
 func TestADiffOfTextFilesIsGiven(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(NoInputs{}, testConfig())
 	b.seed(map[string]string{"m.txt": "one\ntwo\n", "gone.txt": "x\n"})
@@ -83,6 +87,7 @@ func TestADiffOfTextFilesIsGiven(t *testing.T) {
 }
 
 func TestALongDiffIsCutAndSaysSo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(NoInputs{}, testConfig())
 	got := b.do("for i in range(3): open(f'workspace/{i}','w').write('x\\n'*150)\nopen('workspace/big','w').write('y\\n'*(1<<20))", nil)
