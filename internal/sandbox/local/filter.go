@@ -24,16 +24,16 @@ var allowed = strings.Fields(`
 	readlink chmod fchmod chown fchown lchown umask gettimeofday getrlimit getrusage sysinfo times getuid getgid setuid
 	setgid geteuid getegid setpgid getppid getpgrp setsid setreuid setregid getgroups setresuid getresuid setresgid
 	getresgid getpgid getsid capget rt_sigpending rt_sigtimedwait rt_sigqueueinfo rt_sigsuspend sigaltstack utime mknod
-	statfs fstatfs getpriority setpriority sched_setparam sched_getparam sched_setscheduler sched_getscheduler
+	statfs fstatfs getpriority sched_getparam sched_getscheduler
 	sched_get_priority_max sched_get_priority_min sched_rr_get_interval mlock munlock mlockall munlockall prctl arch_prctl
 	setrlimit sync gettid readahead getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr tkill time futex
-	sched_setaffinity sched_getaffinity set_thread_area get_thread_area epoll_create getdents64 set_tid_address
+	sched_getaffinity set_thread_area get_thread_area epoll_create getdents64 set_tid_address
 	restart_syscall fadvise64 timer_create timer_settime timer_gettime timer_getoverrun timer_delete clock_gettime
 	clock_getres clock_nanosleep exit_group epoll_wait epoll_ctl tgkill utimes get_mempolicy mbind set_mempolicy waitid
 	inotify_init inotify_add_watch inotify_rm_watch openat mkdirat mknodat fchownat futimesat newfstatat unlinkat renameat
 	linkat symlinkat readlinkat fchmodat faccessat pselect6 ppoll set_robust_list get_robust_list splice tee
 	sync_file_range utimensat epoll_pwait signalfd timerfd_create eventfd fallocate timerfd_settime timerfd_gettime accept4
-	signalfd4 eventfd2 epoll_create1 dup3 pipe2 inotify_init1 preadv pwritev rt_tgsigqueueinfo recvmmsg prlimit64 syncfs
+	signalfd4 eventfd2 epoll_create1 dup3 pipe2 inotify_init1 preadv pwritev rt_tgsigqueueinfo recvmmsg syncfs
 	sendmmsg getcpu getrandom execveat membarrier mlock2 copy_file_range preadv2 pwritev2 pkey_mprotect pkey_alloc
 	pkey_free statx rseq pidfd_send_signal pidfd_open close_range openat2 faccessat2 epoll_pwait2 futex_waitv fchmodat2
 	cachestat map_shadow_stack futex_wake futex_wait futex_requeue mseal`)
@@ -81,6 +81,16 @@ func conditions() []seccomp.NameWithConditions {
 		Name:       "clone",
 		Conditions: seccomp.ArgumentConditions{{Argument: 0, Operation: seccomp.BitsNotSet, Value: newNamespaces}},
 	}}
+	// Of oneself only: init runs as the same user, and must neither run short of descriptors nor fall behind.
+	for _, call := range []string{"prlimit64", "sched_setscheduler", "sched_setparam", "sched_setaffinity"} {
+		rules = append(rules, equal(call, 0))
+	}
+	rules = append(rules, seccomp.NameWithConditions{
+		Name: "setpriority",
+		Conditions: seccomp.ArgumentConditions{
+			{Argument: 0, Operation: seccomp.Equal, Value: unix.PRIO_PROCESS}, {Argument: 1, Operation: seccomp.Equal, Value: 0},
+		},
+	})
 	// No other family: some of them, such as the virtual machine's own, know no namespaces.
 	for _, call := range []string{"socket", "socketpair"} {
 		for _, family := range []uint64{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6} {

@@ -28,6 +28,8 @@ var forbidden = []string{
 	"memfd_create 0 0", "memfd_secret 0", "shmget 0 4096 0x3ff", "msgget 0 0x3ff", "mq_open 0 0 0 0", "move_pages 0 0 0 0 0 0", "vmsplice 0 0 0 0",
 	"socket 40 1 0", "socket 38 5 0", "socket 17 3 0", "socket 16 3 12", "socket 16 3 16", "socket 29 3 1", "socket 31 1 0",
 	"ioctl 0 0x5412 0", "ioctl 0 0x541c 0", "setxattr 0 0 0 0 0", "landlock_create_ruleset 0 0 1",
+	"prlimit64 1 7 0 0", "setpriority 0 1 19", "setpriority 1 0 19", "setpriority 2 0 19", "sched_setscheduler 1 5 0", "sched_setparam 1 0",
+	"sched_setaffinity 1 8 0", "ioprio_set 1 1 0",
 }
 
 func TestUserForbiddenSystemCalls(t *testing.T) {

@@ -71,41 +71,48 @@ func run(s setup, trees rootTrees, abi int, ch *channel) ended {
 }
 
 // startProgram forks the interpreter from a thread that has given up everything first. Only that thread and what it forks
-// are sealed; it ends with this function's goroutine.
+// are sealed; it ends with this function's goroutine. What init keeps for itself, and the hard limit of processes, which
+// would leave init no room for threads of its own, are set after the fork.
 func startProgram(s setup, trees rootTrees, abi int) (int, error) {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+		return 0, fmt.Errorf("read the limit of processes: %w", err)
+	}
 	type result struct {
-		pid int
-		err error
+		pid  int
+		most uint64
+		err  error
 	}
 	done := make(chan result)
 	go func() {
 		runtime.LockOSThread()
-		pid, err := forkSealed(s, trees, abi)
-		done <- result{pid, err}
+		// Init's threads count against the limit too; this one is about to leave.
+		most := min(uint64(s.Processes+threads(trees.proc)-1), own.Max)
+		pid, err := forkSealed(s, trees, abi, unix.Rlimit{Cur: most, Max: own.Max})
+		done <- result{pid, most, err}
 	}()
 	r := <-done
 	if r.err != nil {
 		return 0, r.err
 	}
+	if err := unix.Prlimit(r.pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: r.most, Max: r.most}, nil); err != nil {
+		return 0, fmt.Errorf("limit processes: %w", err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+		return 0, fmt.Errorf("keep room for init: %w", err)
+	}
 	return r.pid, adjust(trees.score, 0)
 }
 
-// forkSealed forks under both: killed first where the machine runs short, and few processes. The hard limit of processes
-// follows the fork, so that init itself keeps room for its own threads.
-func forkSealed(s setup, trees rootTrees, abi int) (int, error) {
-	var own unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
-		return 0, fmt.Errorf("read the limit of processes: %w", err)
-	}
-	// Init's threads count against the limit too; this one is about to leave.
-	most := min(uint64(s.Processes+threads(trees.proc)-1), own.Max)
+// forkSealed forks the interpreter as the first to be killed where the machine runs short, and with few processes.
+func forkSealed(s setup, trees rootTrees, abi int, processes unix.Rlimit) (int, error) {
 	if err := adjust(trees.score, 1000); err != nil {
 		return 0, err
 	}
 	if err := seal(s.Filter, abi); err != nil {
 		return 0, err
 	}
-	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: own.Max}); err != nil {
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &processes); err != nil {
 		return 0, fmt.Errorf("limit processes: %w", err)
 	}
 	pid, err := syscall.ForkExec(s.Runtime.Python, []string{s.Runtime.Python, sandbox.ProgramFile}, &syscall.ProcAttr{
@@ -114,10 +121,7 @@ func forkSealed(s setup, trees rootTrees, abi int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("execute %s: %w", s.Runtime.Python, err)
 	}
-	if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}, nil); err != nil {
-		return 0, fmt.Errorf("limit processes: %w", err)
-	}
-	return pid, unix.Setrlimit(unix.RLIMIT_NPROC, &own)
+	return pid, nil
 }
 
 // reap collects every process that ends, as the first process of a pid namespace must, until the program itself has.

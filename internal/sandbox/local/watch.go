@@ -16,8 +16,9 @@ const watchInterval = 10 * time.Millisecond
 // watchdog adds up the memory of every process of the pid namespace but init, and of the files they wrote.
 type watchdog struct {
 	limit int64
-	proc  int // the namespace's /proc
-	tree  int // the writable tmpfs
+	proc  int  // the namespace's /proc
+	tree  int  // the writable tmpfs
+	swap  bool // the machine has some
 	peak  int64
 
 	entries []byte // room to list processes in
@@ -26,8 +27,10 @@ type watchdog struct {
 }
 
 func newWatchdog(limit int64, trees rootTrees) *watchdog {
+	var machine unix.Sysinfo_t
+	_ = unix.Sysinfo(&machine)
 	return &watchdog{
-		limit: limit, proc: trees.proc, tree: trees.writable, entries: make([]byte, 16<<10), status: make([]byte, statusSize),
+		swap: machine.Totalswap > 0, limit: limit, proc: trees.proc, tree: trees.writable, entries: make([]byte, 16<<10), status: make([]byte, statusSize),
 	}
 }
 
@@ -55,6 +58,11 @@ func (w *watchdog) rough() (int64, []string) {
 		resident, rest, _ := bytes.Cut(rest, []byte(" "))
 		shared, _, _ := bytes.Cut(rest, []byte(" "))
 		used += page * (number(resident) - w.fileBacked(pid, number(shared)))
+		if w.swap {
+			if body, err := readAt(w.proc, pid+"/status", w.status); err == nil {
+				used += kilobytes(body, "VmSwap:") << 10
+			}
+		}
 	}
 	return used, processes
 }
@@ -83,7 +91,7 @@ func (w *watchdog) exact(processes []string) int64 {
 		if err != nil {
 			continue
 		}
-		private += kilobytes(body, "Pss_Anon:") << 10
+		private += (kilobytes(body, "Pss_Anon:") + kilobytes(body, "SwapPss:")) << 10
 		shared += kilobytes(body, "Pss_Shmem:") << 10
 	}
 	return private + max(shared, w.files())

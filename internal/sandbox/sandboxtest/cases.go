@@ -182,6 +182,10 @@ print(getpass.getuser(), os.path.expanduser('~'), hashlib.sha256(b'').hexdigest(
 			Stdout: "3:00:00 8 4\nuser /home e3b0c442\n"},
 		{Name: "standard streams by path", Code: "open('/dev/stdout', 'w').write('out'); open('/dev/null', 'w').write('x'); print(len(open('/dev/zero', 'rb').read(9)))",
 			Says: []string{"out", "9"}},
+		{Name: "limits and priorities of one's own", Code: `
+import os, resource
+resource.setrlimit(resource.RLIMIT_CPU, (100, 100)); print(resource.getrlimit(resource.RLIMIT_CPU))
+os.nice(3); os.sched_setaffinity(0, os.sched_getaffinity(0)); print(os.nice(0) >= 3, os.cpu_count() >= 1)`, Stdout: "(100, 100)\nTrue True\n"},
 		{Name: "devices", Code: "import os\ntry: os.open('/dev/full', os.O_WRONLY) and os.write(3, b'x')\nexcept OSError as e: print(e.errno)"},
 	}
 }

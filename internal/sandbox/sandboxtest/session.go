@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,7 @@ func testSession(t *testing.T, d sandbox.Driver) {
 	})
 	t.Run("what cannot be put", func(t *testing.T) { testPut(t, d) })
 	t.Run("at the same time, and apart", func(t *testing.T) { testParallel(t, d) })
+	t.Run("workspace is something else", func(t *testing.T) { testReplaced(t, d) })
 	t.Run("past the tree's limits", func(t *testing.T) { testTooLarge(t, d) })
 }
 
@@ -186,6 +188,38 @@ func testTooLarge(t *testing.T, d sandbox.Driver) {
 			var large *sandbox.TreeTooLarge
 			if _, err := s.Take(t.Context()); !errors.As(err, &large) || *large != c.want {
 				t.Errorf("take: %v, want %v", err, &c.want)
+			}
+		})
+	}
+}
+
+// testReplaced sees that what took the folder's place is never read as a tree, and that a folder that is gone is empty.
+func testReplaced(t *testing.T, d sandbox.Driver) {
+	for name, c := range map[string]struct {
+		code    string
+		whole   bool
+		outside []string
+	}{
+		"a link":  {"os.symlink('/usr', 'workspace')", false, nil},
+		"a file":  {"open('workspace', 'w')", false, nil},
+		"a pipe":  {"os.mkfifo('workspace')", false, nil},
+		"nothing": {"", true, nil},
+		"moved":   {"os.makedirs('else/where'); os.rename('else', 'other')", true, []string{"other/where/"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Start(t, d, sandbox.Limits{})
+			Put(t, s, "workspace/a", "1")
+			code := "import os, shutil\nshutil.rmtree('workspace')\n" + c.code
+			if out, err := s.Run(t.Context(), sandbox.Program{Code: []byte(code)}); err != nil || out.Reason != sandbox.OK {
+				t.Fatalf("run: %+v, %v", out, err)
+			}
+			tree, err := s.Take(t.Context())
+			var unreadable *sandbox.TreeUnreadable
+			if !c.whole && !errors.As(err, &unreadable) {
+				t.Errorf("take: %+v, %v, want unreadable", tree, err)
+			}
+			if c.whole && (err != nil || tree.Check() != nil || len(tree.Files) != 0 || !slices.Equal(tree.Outside, c.outside)) {
+				t.Errorf("take: %+v, %v, want empty", tree, err)
 			}
 		})
 	}
