@@ -84,7 +84,7 @@ func attachment(h http.Header, name, mimeType string) {
 	h.Set("Content-Type", mimeType)
 	h.Set("Content-Disposition", disposition(name))
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	h.Set("Content-Security-Policy", "sandbox")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "private, no-cache")

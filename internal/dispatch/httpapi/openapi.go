@@ -47,7 +47,29 @@ func components() (map[string]any, error) {
 			return nil, fmt.Errorf("read the schema of %s: %w", name, err)
 		}
 	}
-	return all, nil
+	return all, addTools(all)
+}
+
+// addTools adds the arguments of each tool, and Arguments, which are those of any.
+func addTools(all map[string]any) error {
+	files, err := schemas.Files.ReadDir("tools")
+	if err != nil {
+		return fmt.Errorf("list the schemas of the tools: %w", err)
+	}
+	var each []any
+	for _, f := range files {
+		raw, err := schemas.Files.ReadFile("tools/" + f.Name())
+		if err != nil {
+			return fmt.Errorf("read the schema of a tool: %w", err)
+		}
+		name := strings.TrimSuffix(f.Name(), ".json")
+		if all[name], err = jsonschema.UnmarshalJSON(bytes.NewReader(raw)); err != nil {
+			return fmt.Errorf("read the schema of %s: %w", name, err)
+		}
+		each = append(each, ref(name))
+	}
+	all["Arguments"] = map[string]any{"description": "The arguments of the tool that the path names.", "anyOf": each}
+	return nil
 }
 
 // rules are the compiled schemas of the bodies that people send. They never change once they are made.

@@ -36,7 +36,7 @@ func (s *Server) historyRoutes() []Route {
 			Handle:    s.changes},
 		{Method: "POST", Pattern: "/v1/conversations/{id}/revert", Access: PortalKey, ID: "revert",
 			Summary: "Put a file, or the whole tree, back to what it was before a call. That is a change itself, and can be undone.",
-			Params:  []Param{actorParam()}, Body: &Body{ContentType: "application/json", Schema: "Revert"},
+			Params:  []Param{actorParam(), waitParam()}, Body: &Body{ContentType: "application/json", Schema: "Revert"},
 			Responses: []Response{{Status: 200, Description: "It is put back.", ContentType: "application/json", Schema: "Changed"}, later()}, Long: true, Handle: s.revert},
 	}
 }

@@ -23,7 +23,6 @@ const (
 )
 
 func (s *Server) toolRoutes() []Route {
-	waits := Param{Name: "Prefer", In: "header", Description: "wait=N: how many seconds to wait for the result, 0 to 600; 60 if not given."}
 	answers := []Response{
 		{Status: 200, Description: "The result. A refusal is one too: its status is refused.", ContentType: "application/json", Schema: "Result"},
 		{Status: 202, Description: "The call waits or runs; Location is where to ask for it.", ContentType: "application/json", Schema: "Pending"},
@@ -33,7 +32,7 @@ func (s *Server) toolRoutes() []Route {
 			Responses: []Response{{Status: 200, Description: "The tools.", ContentType: "application/json", Schema: "Tools"}},
 			Handle:    s.listTools},
 		{Method: "POST", Pattern: "/v1/tools/{tool}", Access: TurnToken, ID: "callTool", Summary: "Call a tool and wait for its result.",
-			Params: []Param{waits, {Name: "Idempotency-Key", In: "header", Schema: idSchema,
+			Params: []Param{waitParam(), {Name: "Idempotency-Key", In: "header", Schema: idSchema,
 				Description: "The call's id, unique in its turn; made up if absent. The same call under the same id is done once."}},
 			Body:      &Body{ContentType: "application/json", Schema: "Arguments", Optional: true},
 			Responses: answers, Long: true, Handle: s.callTool},
@@ -46,6 +45,10 @@ func (s *Server) toolRoutes() []Route {
 			Responses: []Response{{Status: 200, Description: "Events named result and progress.", ContentType: "text/event-stream"}},
 			Long:      true, Handle: s.events},
 	}
+}
+
+func waitParam() Param {
+	return Param{Name: "Prefer", In: "header", Description: "wait=N: how many seconds to wait for the result, 0 to 600; 60 if not given."}
 }
 
 type toolView struct {
