@@ -38,6 +38,7 @@ type site struct {
 	log       *logged
 	stop      context.CancelFunc
 	ended     chan error
+	contract  contract
 }
 
 // logged is what the server has logged; it may be read while the server runs.
@@ -130,7 +131,9 @@ func (s *site) do(t *testing.T, method, path, token, body string, headers ...str
 	if err != nil {
 		t.Fatalf("%s %s: read the answer: %v", method, path, err)
 	}
-	return reply{resp, b}
+	answer := reply{resp, b}
+	s.contract.check(t, s, method, path, answer)
+	return answer
 }
 
 func (r reply) json(t *testing.T) map[string]any {
