@@ -192,28 +192,18 @@ func asOwner(owner int, f func() error) error {
 		return f()
 	}
 	runtime.LockOSThread()
-	if err := setFilesystemIDs(owner, owner); err != nil {
-		return err // the thread stays locked and ends with its goroutine: it is neither one user nor the other
-	}
+	setFilesystemIDs(owner, owner)
 	err := f()
-	if back := setFilesystemIDs(os.Geteuid(), os.Getegid()); back != nil {
-		return errors.Join(err, back)
+	if uid, gid := setFilesystemIDs(os.Geteuid(), os.Getegid()); uid != owner || gid != owner {
+		return errors.Join(err, fmt.Errorf("become user %d on the file system: it was %d, group %d", owner, uid, gid))
 	}
-	runtime.UnlockOSThread()
+	runtime.UnlockOSThread() // else the thread, which is neither one user nor the other, ends with its goroutine
 	return err
 }
 
-// setFilesystemIDs changes the calling thread alone.
-func setFilesystemIDs(uid, gid int) error {
-	for _, change := range []struct {
-		call uintptr
-		id   int
-	}{{unix.SYS_SETFSGID, gid}, {unix.SYS_SETFSUID, uid}} {
-		_, _, _ = unix.RawSyscall(change.call, uintptr(change.id), 0, 0)
-		now, _, _ := unix.RawSyscall(change.call, ^uintptr(0), 0, 0) // changes nothing and tells
-		if int(now) != change.id {
-			return fmt.Errorf("become user %d on the file system: it is still %d", change.id, now)
-		}
-	}
-	return nil
+// setFilesystemIDs changes the calling thread alone and gives what it was.
+func setFilesystemIDs(uid, gid int) (formerUID, formerGID int) {
+	g, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, uintptr(gid), 0, 0)
+	u, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uid), 0, 0)
+	return int(u), int(g)
 }
