@@ -94,7 +94,7 @@ func DefaultLimits() Limits {
 		Inodes:    32768,
 		FileSize:  512 * mib,
 		OpenFiles: 1024,
-		Inputs:    160 * mib,
+		Inputs:    512 * mib, // the caller bounds what it puts; this only stops it from going wild
 		Output:    mib,
 		TreeBytes: 64 * mib,
 		TreeFiles: 2000,
