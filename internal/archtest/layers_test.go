@@ -27,6 +27,7 @@ var layers = [][]string{
 	{"internal/queue", "internal/console"},
 	{"internal/worker"},
 	{"internal/dispatch", "internal/fileworker", "internal/codeworker"},
+	{"internal/input"},
 	{"internal/role"},
 	{"internal/fleet"},
 	{"internal/torture"},

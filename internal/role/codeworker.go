@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"treeline/internal/codeworker"
+	"treeline/internal/input"
 	"treeline/internal/sandbox"
 	"treeline/internal/sandbox/local"
 )
@@ -47,7 +48,7 @@ func CodeWorker(ctx context.Context, cfg Config, own codeworker.Config, driver s
 		return err
 	}
 	defer b.close()
-	w := codeworker.New(b.ledger, b.queue, b.teller, driver, codeworker.NoInputs{}, own, cfg.Log)
+	w := codeworker.New(b.ledger, b.queue, b.teller, driver, input.New(b.pool, cfg.Ledger.Limits), own, cfg.Log)
 	cfg.Log.Info().Int("slots", w.Slots()).Msg("code worker takes calls")
 	return until(ctx, own.Grace, w.Run)
 }
