@@ -52,7 +52,8 @@ type Worker struct {
 func New(l *ledger.Ledger, q *queue.Queue, t *ledger.Teller, d sandbox.Driver, in Inputs, cfg Config, log zerolog.Logger) *Worker {
 	w := &Worker{driver: d, inputs: in, blobs: store.NewBlobs(l.Queries(), cfg.CacheBytes), limits: l.Config().Limits}
 	w.slots = slots(cfg, w.limits.RunMemoryBytes, log)
-	w.Worker = worker.Worker{Ledger: l, Queue: q, Teller: t, Log: log, Lane: string(catalogue.LaneCode), ClaimAlways: true, Do: w.do}
+	w.Worker = worker.Worker{Ledger: l, Queue: q, Teller: t, Log: log, Lane: string(catalogue.LaneCode), ClaimAlways: true,
+		WithTree: true, Do: w.do}
 	return w
 }
 
@@ -98,11 +99,7 @@ func (w *Worker) runCode(ctx context.Context, work ledger.Work) (ledger.Outcome,
 	if size := plan.Size(); size > w.limits.InputBytes {
 		return ledger.Outcome{}, inputsTooLarge(size, w.limits.InputBytes)
 	}
-	tree, err := store.Tree(ctx, w.Ledger.Queries(), work.Key.Conversation)
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	r := &run{Worker: w, work: work, code: args.Code, limit: w.timeLimit(args), plan: plan, before: tree}
+	r := &run{Worker: w, work: work, code: args.Code, limit: w.timeLimit(args), plan: plan, before: work.Tree}
 	return r.do(ctx)
 }
 

@@ -106,7 +106,7 @@ func (r *run) notStarted(ctx context.Context, err error) (ledger.Outcome, error)
 	if ctx.Err() != nil {
 		return ledger.Outcome{}, errors.Join(errStopped, context.Cause(ctx))
 	}
-	if errors.Is(err, sandbox.ErrFull) {
+	if errors.Is(err, sandbox.ErrFull) && len(r.plan.Mounts) > 0 {
 		return ledger.Outcome{}, call.Refuse(call.InputsTooLarge, "The inputs of this run do not fit in its sandbox beside the workspace. "+
 			"Nothing was run. Name fewer of them in one run.")
 	}
