@@ -4,48 +4,73 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/alecthomas/kong"
-	"github.com/rs/zerolog"
+
+	"treeline/internal/role"
+	"treeline/internal/sandbox/local"
 )
 
 type cli struct {
-	LogLevel string `help:"Least level of what is logged to standard error: debug, info, warn or error." default:"info" enum:"debug,info,warn,error" env:"TREELINE_LOG_LEVEL"`
+	role.Logging
 
 	Up      upCommand      `cmd:"" help:"Run the whole fleet over one data folder."`
+	Doctor  doctorCommand  `cmd:"" help:"Say what this machine has and lacks for up."`
+	Call    callCommand    `cmd:"" help:"Call a tool of a fleet that runs, wait, and print the result."`
+	Tail    tailCommand    `cmd:"" help:"Print results and progress as they come."`
 	Bench   benchCommand   `cmd:"" help:"Measure, beside a limit or a peer in the same run."`
 	Migrate migrateCommand `cmd:"" help:"Bring a database to the present schema."`
 }
 
-func main() { os.Exit(run(os.Args[1:])) }
+// exitNotOK is the exit code for a call whose result is there and is not ok.
+const exitNotOK = 3
 
-// run is main, with the exit code for its result: 0 done, 1 it failed, 2 it was asked for something that does not exist.
-func run(args []string) int {
+func main() {
+	local.MaybeChild()
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is main, with the exit code for its result: 0 done, 1 it failed, 2 it was asked for something that cannot be, 3 the
+// result of a call is not ok.
+func run(args []string, out, errOut io.Writer) int {
 	var c cli
-	parser, err := kong.New(&c, kong.Name("treeline"), kong.Description("Tool calls on a conversation's workspace, in order and exactly once."),
-		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	fail := func(code int, err error) int {
+		fmt.Fprintln(errOut, "treeline:", err)
+		return code
+	}
+	parser, err := newParser(&c)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "treeline:", err)
-		return 2
+		return fail(role.ExitUsage, err)
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "treeline:", err)
-		return 2
+		return fail(role.ExitUsage, fmt.Errorf("%w (treeline --help lists what there is)", err))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	level, _ := zerolog.ParseLevel(c.LogLevel) // the parser has checked it
-	log := zerolog.New(os.Stderr).Level(level).With().Timestamp().Logger()
 	command.BindTo(ctx, (*context.Context)(nil))
-	command.Bind(log)
-	if err := command.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "treeline:", err)
-		return 1
+	command.BindTo(out, (*io.Writer)(nil))
+	command.Bind(c.Logger())
+	err = command.Run()
+	var setting *role.SettingError
+	switch {
+	case err == nil:
+		return role.ExitDone
+	case errors.As(err, &setting), errors.Is(err, errNoCredential):
+		return fail(role.ExitUsage, err)
+	case errors.Is(err, errNotOK):
+		return fail(exitNotOK, err)
 	}
-	return 0
+	return fail(role.ExitFailed, err)
+}
+
+func newParser(c *cli) (*kong.Kong, error) {
+	return kong.New(c, kong.Name("treeline"), kong.Description("Tool calls on a conversation's workspace, in order and exactly once."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.ValueFormatter(role.HelpText))
 }

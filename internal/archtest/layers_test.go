@@ -18,7 +18,7 @@ const module = "treeline/"
 // layers has every part of the project at its height. A part imports from lower layers only, and never sideways; the
 // packages below a part's folder belong to it. A new part is given its place here.
 var layers = [][]string{
-	{"schemas", "internal/call", "internal/strictjson", "internal/calculator", "internal/picture", "internal/telemetry"},
+	{"schemas", "internal/call", "internal/strictjson", "internal/calculator", "internal/picture", "internal/outage", "internal/telemetry"},
 	{"internal/workspace", "internal/sandbox", "internal/devenv", "internal/archtest"},
 	{"internal/catalogue", "internal/turn"},
 	{"internal/store"},
@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"internal/input"},
 	{"internal/role"},
 	{"internal/fleet"},
-	{"internal/torture"},
+	{"internal/bench", "internal/torture"},
 	{"cmd"},
 }
 
@@ -56,7 +56,7 @@ var harmless = map[string][]string{
 }
 
 // devenvUsers run the services of one machine; all others are given addresses.
-var devenvUsers = []string{"internal/fleet", "internal/torture", "cmd", "internal/devenv"}
+var devenvUsers = []string{"internal/fleet", "internal/bench", "internal/torture", "cmd", "internal/devenv"}
 
 // pkg is the non-test source of one package.
 type pkg struct {

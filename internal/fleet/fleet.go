@@ -14,9 +14,11 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"treeline/internal/codeworker"
 	"treeline/internal/devenv"
 	"treeline/internal/fileworker"
 	"treeline/internal/role"
+	"treeline/internal/sandbox"
 	"treeline/internal/store"
 )
 
@@ -35,7 +37,14 @@ type Config struct {
 	// NATSPort is the embedded server's; 0 has the system choose.
 	NATSPort int
 	Role     role.Config
-	Log      zerolog.Logger
+	// File is of each file worker; zero for the defaults.
+	File fileworker.Config
+	// Sandbox is where code runs, and Code of each code worker.
+	Sandbox role.SandboxConfig
+	Code    codeworker.Config
+	// CodeOptional has a fleet go on without code workers, and say so, where this machine cannot seal code.
+	CodeOptional bool
+	Log          zerolog.Logger
 	// Started is told of the servers once they run, before any role does.
 	Started func(Servers)
 	// Ready is told the address once everything serves.
@@ -59,6 +68,9 @@ type Fleet struct {
 // Run starts everything, runs until ctx ends or a part fails, and stops in the reverse order: first what takes calls, then
 // the servers. It gives a *devenv.FolderInUseError where the folder is in use.
 func Run(ctx context.Context, cfg Config) (err error) {
+	if cfg.File == (fileworker.Config{}) {
+		cfg.File = fileworker.DefaultConfig()
+	}
 	f := &Fleet{cfg: cfg}
 	if f.folder, err = devenv.OpenFolder(cfg.Data); err != nil {
 		return err
@@ -118,7 +130,14 @@ func (f *Fleet) stopServers() error {
 }
 
 // runRoles runs every role until ctx ends; the first that fails stops all.
-func (f *Fleet) runRoles(ctx context.Context, key string) error {
+func (f *Fleet) runRoles(ctx context.Context, key string) (err error) {
+	driver, installed, err := f.openSandbox(ctx)
+	if err != nil {
+		return err
+	}
+	if driver != nil {
+		defer func() { err = errors.Join(err, driver.Close()) }()
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	cfg := f.cfg.Role
 	cfg.Log = f.cfg.Log
@@ -126,17 +145,45 @@ func (f *Fleet) runRoles(ctx context.Context, key string) error {
 	for i := range f.cfg.FileWorkers {
 		own := cfg
 		own.Log = cfg.Log.With().Int("file_worker", i+1).Logger()
-		g.Go(func() error { return role.FileWorker(ctx, own, fileworker.DefaultConfig()) })
+		g.Go(func() error { return role.FileWorker(ctx, own, f.cfg.File) })
+	}
+	for i := range f.cfg.CodeWorkers {
+		own := cfg
+		own.Log = cfg.Log.With().Int("code_worker", i+1).Logger()
+		g.Go(func() error { return role.CodeWorker(ctx, own, f.cfg.Code, driver) })
 	}
 	g.Go(func() error {
 		return role.Dispatcher(ctx, cfg, role.DispatcherConfig{Listen: f.cfg.Listen, AllowedHosts: f.cfg.AllowedHosts, PortalKey: key,
-			ViewerKey: f.cfg.ViewerKey, Ready: f.cfg.Ready})
+			ViewerKey: f.cfg.ViewerKey, Installed: installed, Ready: f.cfg.Ready})
 	})
-	err := g.Wait()
-	if errors.Is(err, context.Canceled) {
-		return nil
+	if err = g.Wait(); errors.Is(err, context.Canceled) {
+		err = nil
 	}
 	return err
+}
+
+// openSandbox opens the one sandbox driver of all code workers, and says what its Python has. Without code workers there
+// is none.
+func (f *Fleet) openSandbox(ctx context.Context) (role.Sandbox, string, error) {
+	if f.cfg.CodeWorkers == 0 {
+		return nil, "", nil
+	}
+	driver, err := role.OpenSandbox(f.cfg.Sandbox)
+	if err != nil {
+		return nil, "", err
+	}
+	report, err := driver.Probe(ctx)
+	var unavailable *sandbox.Unavailable
+	if errors.As(err, &unavailable) && f.cfg.CodeOptional {
+		f.cfg.Log.Warn().Err(err).Msg("no code worker runs: calls of run_code wait until one does")
+		f.cfg.CodeWorkers = 0
+		return nil, "", driver.Close()
+	}
+	if err != nil {
+		err = fmt.Errorf("code cannot be run sealed here (with no code workers the rest works): %w", err)
+		return nil, "", errors.Join(err, driver.Close())
+	}
+	return driver, codeworker.Installed(report), nil
 }
 
 // keepPostgres starts the private Postgres again if it ends by itself, for as long as that helps.

@@ -17,6 +17,8 @@ type SandboxConfig struct {
 	Driver string
 	// Python is the interpreter of the local driver; empty for the one that it finds.
 	Python string
+	// Cgroup names the cgroup folders that the local driver may make groups in; empty for none. See local.Options.
+	Cgroup string
 }
 
 // Sandbox is a driver that is to be closed.
@@ -29,7 +31,7 @@ type Sandbox interface {
 func OpenSandbox(cfg SandboxConfig) (Sandbox, error) {
 	switch cfg.Driver {
 	case "", local.Name:
-		return local.New(local.Options{Python: cfg.Python})
+		return local.New(local.Options{Python: cfg.Python, Cgroup: cfg.Cgroup})
 	}
 	return nil, fmt.Errorf("there is no sandbox driver %q: use %s", cfg.Driver, local.Name)
 }

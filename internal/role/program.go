@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -37,7 +38,7 @@ func Execute(name, description string, p Program, args []string) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return code
 	}
-	parser, err := kong.New(p, kong.Name(name), kong.Description(description))
+	parser, err := kong.New(p, kong.Name(name), kong.Description(description), kong.ValueFormatter(HelpText))
 	if err != nil {
 		return fail(ExitUsage, err)
 	}
@@ -55,6 +56,23 @@ func Execute(name, description string, p Program, args []string) int {
 		return fail(ExitFailed, err)
 	}
 	return ExitDone
+}
+
+// HelpText gives the help of a flag with its default and its environment variable behind it.
+func HelpText(v *kong.Value) string {
+	var notes []string
+	if v.HasDefault && v.Default != "" && !v.IsBool() {
+		notes = append(notes, "default "+v.Default)
+	}
+	if v.Flag != nil {
+		for _, name := range v.Flag.Envs {
+			notes = append(notes, "$"+name)
+		}
+	}
+	if len(notes) == 0 {
+		return v.Help
+	}
+	return v.Help + " [" + strings.Join(notes, ", ") + "]"
 }
 
 // SettingError says which setting cannot be.
@@ -150,8 +168,9 @@ func (p *FileWorkerProgram) Run(ctx context.Context, log zerolog.Logger) error {
 type CodeWorkerSettings struct {
 	Sandbox         string `help:"What code is sealed by." default:"local" enum:"local" env:"TREELINE_SANDBOX" placeholder:"NAME"`
 	Python          string `help:"The interpreter (default: the python3 that the sandbox's user can run)." env:"TREELINE_PYTHON" placeholder:"FILE"`
+	Cgroup          string `help:"Cgroup folders that the sandbox may make groups in, split by commas (default: none; memory is then added up)." env:"TREELINE_CGROUP" placeholder:"DIR"`
 	CodeSlots       int    `help:"Runs that a code worker has going at a time, unless memory allows fewer." default:"4" env:"TREELINE_CODE_SLOTS" placeholder:"N"`
-	CodeMemoryBytes Size   `help:"Memory of all runs together (default: what is available)." default:"0" env:"TREELINE_CODE_MEMORY_BYTES" placeholder:"SIZE"`
+	CodeMemoryBytes Size   `help:"Memory of all runs together (default: what is available)." env:"TREELINE_CODE_MEMORY_BYTES" placeholder:"SIZE"`
 	CodeCacheBytes  Size   `help:"A code worker's cache of file contents." default:"32MiB" env:"TREELINE_CODE_CACHE_BYTES" placeholder:"SIZE"`
 }
 
@@ -167,7 +186,7 @@ func (s CodeWorkerSettings) Config(role Config) (codeworker.Config, error) {
 
 // SandboxConfig gives the sandbox that was chosen.
 func (s CodeWorkerSettings) SandboxConfig() SandboxConfig {
-	return SandboxConfig{Driver: s.Sandbox, Python: s.Python}
+	return SandboxConfig{Driver: s.Sandbox, Python: s.Python, Cgroup: s.Cgroup}
 }
 
 // CodeWorkerProgram is the command line of a code worker.
