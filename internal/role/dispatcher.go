@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -13,6 +14,7 @@ import (
 	"treeline/internal/catalogue"
 	"treeline/internal/dispatch"
 	"treeline/internal/dispatch/httpapi"
+	"treeline/internal/dispatch/immediate"
 	"treeline/internal/dispatch/natsapi"
 	"treeline/internal/ledger"
 	"treeline/internal/queue"
@@ -42,6 +44,7 @@ func Dispatcher(ctx context.Context, cfg Config, own DispatcherConfig) error {
 	if err != nil {
 		return fmt.Errorf("load the catalogue: %w", err)
 	}
+	tools = tools.WithLimits(cfg.Ledger.Limits)
 	if own.Installed != "" {
 		tools = tools.WithInstalled(own.Installed)
 	}
@@ -57,7 +60,7 @@ func Dispatcher(ctx context.Context, cfg Config, own DispatcherConfig) error {
 	if err != nil {
 		return err
 	}
-	d := dispatch.New(b.ledger, b.queue, b.teller, sweeper, tools, answers(b), cfg.Log)
+	d := dispatch.New(b.ledger, b.queue, b.teller, sweeper, tools, immediate.Answers(b.pool, cfg.Ledger.Limits), cfg.Log)
 	ln, err := net.Listen("tcp", own.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -91,6 +94,9 @@ func (b *base) httpConfig(cfg Config, own DispatcherConfig, d *dispatch.Dispatch
 		AllowedHosts: own.AllowedHosts, Timeouts: t, Ready: b.ready, Metrics: metrics, Log: cfg.Log,
 	}
 }
+
+// readyWithin bounds the look at whether a role can work.
+const readyWithin = 2 * time.Second
 
 // ready says why the role cannot work now.
 func (b *base) ready() error {
