@@ -60,6 +60,9 @@ func New(l *ledger.Ledger, q *queue.Queue, t *ledger.Teller, cfg Config, log zer
 		"move_file":     w.moveFile,
 		"portal_put":    w.portalPut,
 		"portal_delete": w.portalDelete,
+		"portal_revert": w.portalRevert,
+		"save_artifact": w.saveArtifact,
+		"edit_artifact": w.editArtifact,
 	}
 	return w
 }
