@@ -15,6 +15,7 @@ import (
 
 	"treeline/internal/role"
 	"treeline/internal/sandbox/local"
+	"treeline/internal/torture"
 )
 
 type cli struct {
@@ -25,6 +26,7 @@ type cli struct {
 	Call    callCommand    `cmd:"" help:"Call a tool of a fleet that runs, wait, and print the result."`
 	Tail    tailCommand    `cmd:"" help:"Print results and progress as they come."`
 	Bench   benchCommand   `cmd:"" help:"Measure, beside a limit or a peer in the same run."`
+	Torture tortureCommand `cmd:"" help:"Break a fleet of its own in every way, and prove that nothing was lost."`
 	Migrate migrateCommand `cmd:"" help:"Bring a database to the present schema."`
 }
 
@@ -33,6 +35,7 @@ const exitNotOK = 3
 
 func main() {
 	local.MaybeChild()
+	torture.MaybeChild()
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -3,6 +3,7 @@ package torture
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,10 +13,12 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"treeline/internal/codeworker"
 	"treeline/internal/devenv"
 	"treeline/internal/fileworker"
 	"treeline/internal/fleet"
 	"treeline/internal/role"
+	"treeline/internal/sandbox/local"
 )
 
 // childName is the name under which this binary is executed again as one process of a fleet.
@@ -26,6 +29,7 @@ const (
 	kindNATS       = "nats"
 	kindDispatcher = "dispatcher"
 	kindFileWorker = "fileworker"
+	kindCodeWorker = "codeworker"
 	kindUp         = "up"
 )
 
@@ -111,6 +115,8 @@ func runChild() error {
 	case kindFileWorker:
 		ready("")
 		return role.FileWorker(ctx, s.role(log), fileworker.DefaultConfig())
+	case kindCodeWorker:
+		return runCodeWorker(ctx, s, log)
 	case kindUp:
 		return fleet.Run(ctx, fleet.Config{Data: s.Folder, Listen: s.Listen, PortalKey: s.PortalKey, FileWorkers: s.FileWorkers,
 			NATSPort: s.Port, Role: s.role(log), Log: log, Ready: ready})
@@ -120,6 +126,17 @@ func runChild() error {
 
 // ready tells the parent.
 func ready(address string) { fmt.Println("ready", address) }
+
+func runCodeWorker(ctx context.Context, s spec, log zerolog.Logger) error {
+	driver, err := local.New(local.Options{})
+	if err != nil {
+		return err
+	}
+	ready("")
+	own := codeworker.DefaultConfig()
+	own.Grace = s.Settings.Grace
+	return errors.Join(role.CodeWorker(ctx, s.role(log), own, driver), driver.Close())
+}
 
 func runNATS(ctx context.Context, s spec, log zerolog.Logger) error {
 	server := devenv.NewNATS(devenv.NATSConfig{Folder: s.Folder, Port: s.Port, Log: log})

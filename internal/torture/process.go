@@ -21,6 +21,8 @@ type Process struct {
 	Name string
 	spec spec
 	log  string // the file that its standard error is added to
+	// temporary is its folder for temporary files; the system's where it is empty.
+	temporary string
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -52,6 +54,9 @@ func (p *Process) start(ctx context.Context) error {
 	}
 	defer func() { _ = log.Close() }() // the child has its own descriptor
 	cmd := &exec.Cmd{Path: self, Args: []string{childName, p.Name}, Stderr: log, Env: append(os.Environ(), "GORACE=halt_on_error=1")}
+	if p.temporary != "" {
+		cmd.Env = append(cmd.Env, "TMPDIR="+p.temporary)
+	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,20 +27,30 @@ type Rig struct {
 	Postgres *devenv.Postgres
 	NATS     *Process
 	// Roles are the dispatchers and workers, by name.
-	Dispatchers, FileWorkers []*Process
+	Dispatchers, FileWorkers, CodeWorkers []*Process
+	// LeftOut says what this machine cannot have, and why.
+	LeftOut []string
 	// Links are the proxies between each role and its servers; nil where the rig has none.
 	Links    []*Proxy
 	Settings Settings
 
 	urls    []string
 	natsURL string
+	disk    *disk // the database server's; nil where it has no small one
 }
+
+// temporary is the folder, below the rig's, for temporary files of its processes.
+const temporary = "tmp"
 
 // RigConfig says what to start.
 type RigConfig struct {
 	// Folder is the rig's own, to be reached by the account of the database server.
 	Folder                   string
 	Dispatchers, FileWorkers int
+	// CodeWorkers are left out where the machine cannot seal a run.
+	CodeWorkers int
+	// SmallDisk puts the database on a small file system of its own, where that can be had.
+	SmallDisk bool
 	// Proxied puts a proxy between each role and each server.
 	Proxied  bool
 	Settings Settings
@@ -54,7 +65,17 @@ func NewRig(ctx context.Context, cfg RigConfig) (r *Rig, err error) {
 			err = errors.Join(err, r.Close())
 		}
 	}()
-	r.Postgres = devenv.NewPostgres(devenv.PostgresConfig{Folder: filepath.Join(cfg.Folder, "postgres"), TCP: true, Log: cfg.Log})
+	if err := os.Mkdir(filepath.Join(cfg.Folder, temporary), 0o700); err != nil {
+		return r, fmt.Errorf("make a folder: %w", err)
+	}
+	database := filepath.Join(cfg.Folder, "database")
+	if cfg.SmallDisk {
+		var missing error
+		if r.disk, missing = newDisk(database); missing != nil {
+			r.LeftOut = append(r.LeftOut, "disk-full: "+missing.Error())
+		}
+	}
+	r.Postgres = devenv.NewPostgres(devenv.PostgresConfig{Folder: filepath.Join(database, "postgres"), TCP: true, Log: cfg.Log})
 	if err := r.Postgres.Start(ctx); err != nil {
 		return r, err
 	}
@@ -84,6 +105,13 @@ func NewRig(ctx context.Context, cfg RigConfig) (r *Rig, err error) {
 		}
 		r.FileWorkers = append(r.FileWorkers, p)
 	}
+	for i := range cfg.CodeWorkers {
+		p, err := r.role(fmt.Sprintf("codeworker-%d", i+1), spec{Kind: kindCodeWorker}, cfg.Proxied)
+		if err != nil {
+			return r, err
+		}
+		r.CodeWorkers = append(r.CodeWorkers, p)
+	}
 	return r, r.StartAll(ctx)
 }
 
@@ -103,7 +131,7 @@ func (r *Rig) addDispatcher(i int, proxied bool) error {
 
 func (r *Rig) process(name string, s spec) *Process {
 	s.Settings = r.Settings
-	return &Process{Name: name, spec: s, log: filepath.Join(r.Folder, name+".log")}
+	return &Process{Name: name, spec: s, log: filepath.Join(r.Folder, name+".log"), temporary: filepath.Join(r.Folder, temporary)}
 }
 
 // role makes the process of one role, with wires of its own to the servers.
@@ -129,7 +157,7 @@ func (r *Rig) role(name string, s spec, proxied bool) (*Process, error) {
 
 // Roles are all processes of roles.
 func (r *Rig) Roles() []*Process {
-	return append(append([]*Process{}, r.Dispatchers...), r.FileWorkers...)
+	return slices.Concat(r.Dispatchers, r.FileWorkers, r.CodeWorkers)
 }
 
 // StartAll mends every wire and starts whatever does not run.
@@ -185,6 +213,7 @@ func (r *Rig) Close() error {
 	if r.Postgres != nil {
 		errs = append(errs, r.Postgres.Stop())
 	}
+	errs = append(errs, r.disk.close())
 	return errors.Join(errs...)
 }
 
