@@ -167,7 +167,7 @@ func TestRefusalsOfEditFile(t *testing.T) {
 	checkRefusals(t, EditFileTool, []refusalCase{
 		{"no edits", `{"path":"a"}`, call.InvalidArguments, []string{"`edits` is missing"}},
 		{"none in it", `{"path":"a","edits":[]}`, call.InvalidArguments, []string{"`edits`"}},
-		{"an edit without its array", `{"path":"a","edits":{"find":"x","replace":"y"}}`, call.InvalidArguments, []string{"an array of 1 or more objects", "an object came"}},
+		{"an edit without its array", `{"path":"a","edits":{"find":"x","replace":"y"}}`, call.InvalidArguments, []string{"an array of 1 to 1000 objects", "an object came"}},
 		{"other words for find", `{"path":"a","edits":[{"old_text":"x","new_text":"y"}]}`, call.InvalidArguments, []string{"`old_text`", "`edits[0]`", "find, replace"}},
 		{"encoded and cut off", `{"path":"a","edits":"[{\"find\":"}`, call.BatchMalformed, []string{"real array"}},
 		{"kinds mixed in one edit", `{"path":"a","edits":[{"find":"x","replace":"y","startLine":1}]}`, call.MixedEditKinds, nil},

@@ -169,6 +169,14 @@ func (f *Folder) Secret(name string) (string, error) {
 	return secret, nil
 }
 
+// Keep puts a secret in a file of mode 0600, in place of what the file held.
+func (f *Folder) Keep(name, secret string) error {
+	if err := writeSecret(f.Join(name), secret); err != nil {
+		return fmt.Errorf("keeping a secret: %w", err)
+	}
+	return nil
+}
+
 func newSecret() string {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // documented never to fail

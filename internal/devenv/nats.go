@@ -44,6 +44,8 @@ type NATS struct {
 	server   *server.Server
 	port     int
 	password string
+	// orchestrator is the password of orchestratorUser.
+	orchestrator string
 }
 
 // NewNATS makes a server that is not running yet.
@@ -71,6 +73,9 @@ func (n *NATS) start() error {
 	if n.password, err = n.folder.Secret("password"); err != nil {
 		return err
 	}
+	if n.orchestrator, err = n.folder.Secret("orchestrator-password"); err != nil {
+		return err
+	}
 	port := n.port
 	if port == 0 {
 		port = server.RANDOM_PORT
@@ -79,8 +84,10 @@ func (n *NATS) start() error {
 		ServerName: natsUser,
 		Host:       "127.0.0.1",
 		Port:       port,
-		Username:   natsUser,
-		Password:   n.password,
+		Users: []*server.User{
+			{Username: natsUser, Password: n.password},
+			{Username: orchestratorUser, Password: n.orchestrator, Permissions: orchestratorPermissions()},
+		},
 		MaxPayload: MaxPayload,
 		JetStream:  true,
 		StoreDir:   n.folder.Join(natsStore),
@@ -152,8 +159,40 @@ func (n *NATS) URL() string {
 	if n.password == "" || n.port == 0 {
 		return ""
 	}
-	u := url.URL{Scheme: "nats", User: url.UserPassword(natsUser, n.password), Host: fmt.Sprintf("127.0.0.1:%d", n.port)}
+	return n.url(natsUser, n.password)
+}
+
+// OrchestratorURL connects as an orchestrator, who may make calls and read results and progress, and can neither read nor
+// forge what the fleet's own parts tell one another. It holds the password. Empty before Start.
+func (n *NATS) OrchestratorURL() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.orchestrator == "" || n.port == 0 {
+		return ""
+	}
+	return n.url(orchestratorUser, n.orchestrator)
+}
+
+func (n *NATS) url(user, password string) string {
+	u := url.URL{Scheme: "nats", User: url.UserPassword(user, password), Host: fmt.Sprintf("127.0.0.1:%d", n.port)}
 	return u.String()
+}
+
+const orchestratorUser = "orchestrator"
+
+// orchestratorPermissions are those of the way in over NATS: requests, results, progress, and consumers of the results. The
+// fleet's own replies go to inboxes of another prefix.
+func orchestratorPermissions() *server.Permissions {
+	return &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: []string{
+			"treeline.call", "treeline.result",
+			"$JS.API.INFO", "$JS.API.STREAM.INFO.TREELINE_RESULTS", "$JS.API.STREAM.NAMES",
+			"$JS.API.CONSUMER.CREATE.TREELINE_RESULTS.>", "$JS.API.CONSUMER.DURABLE.CREATE.TREELINE_RESULTS.>",
+			"$JS.API.CONSUMER.INFO.TREELINE_RESULTS.>", "$JS.API.CONSUMER.DELETE.TREELINE_RESULTS.>",
+			"$JS.API.CONSUMER.MSG.NEXT.TREELINE_RESULTS.>", "$JS.ACK.TREELINE_RESULTS.>", "$JS.FC.TREELINE_RESULTS.>",
+		}},
+		Subscribe: &server.SubjectPermission{Allow: []string{"treeline.results.>", "treeline.progress.>", "_INBOX.>"}},
+	}
 }
 
 // InProcess gives the options of a connection that stays within this process: nats.Connect("", n.InProcess()...). It

@@ -59,6 +59,9 @@ func (d *Dispatcher) wait(ctx context.Context, w *waiter, a Answer, most time.Du
 			if err := json.Unmarshal(body, &res); err != nil {
 				return a, fmt.Errorf("read what was told of %s: %w", w.key, err)
 			}
+			if res.CallID != w.key.Call || res.TurnID != w.key.Turn || res.ConversationID != w.key.Conversation {
+				continue // somebody else's, sent under this call's subject
+			}
 			if res.Data == nil { // told short: the ledger has it whole
 				return d.lookup(ctx, w.key)
 			}
@@ -75,10 +78,22 @@ func (d *Dispatcher) Lookup(ctx context.Context, token, callID string) (Answer, 
 	if err != nil {
 		return Answer{}, err
 	}
-	if t.ConversationDeleted || t.Restored {
-		return momentary(t.Turn, Request{CallID: callID}, refuseDeleted()), nil
+	if r := gone(t); r != nil {
+		return momentary(t.Turn, Request{CallID: callID}, r), nil
 	}
 	return d.lookup(ctx, call.Key{Conversation: t.Conversation, Turn: t.ID, Call: callID})
+}
+
+// gone refuses what a turn asks of a conversation that was deleted since: for good, or before it was restored.
+func gone(t ledger.TurnState) *call.Refusal {
+	switch {
+	case t.ConversationDeleted:
+		return refuseDeleted()
+	case t.Restored:
+		return call.Refuse(call.TurnClosed, "This turn was closed when its conversation was deleted, and its results went with it. "+
+			"The conversation was restored since; only a new turn can work in it.")
+	}
+	return nil
 }
 
 func (d *Dispatcher) lookup(ctx context.Context, k call.Key) (Answer, error) {
@@ -110,8 +125,8 @@ func (d *Dispatcher) Cancel(ctx context.Context, token, callID string) (Answer, 
 	if err != nil {
 		return Answer{}, err
 	}
-	if t.ConversationDeleted || t.Restored {
-		return momentary(t.Turn, Request{CallID: callID}, refuseDeleted()), nil
+	if r := gone(t); r != nil {
+		return momentary(t.Turn, Request{CallID: callID}, r), nil
 	}
 	key := call.Key{Conversation: t.Conversation, Turn: t.ID, Call: callID}
 	c, err := d.ledger.Cancel(ctx, t.Conversation, t.ID, callID)

@@ -17,8 +17,8 @@ func (d *Dispatcher) Watch(ctx context.Context, token string) (<-chan Notice, er
 	if err != nil {
 		return nil, err
 	}
-	if t.ConversationDeleted || t.Restored {
-		return nil, refuseDeleted()
+	if r := gone(t); r != nil {
+		return nil, r
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	in := make(chan Notice, watchBuffer)

@@ -57,6 +57,9 @@ type Servers struct {
 	NATSOptions          []nats.Option
 }
 
+// orchestratorURL is the file, in the data folder, with the URL for orchestrators of the embedded NATS server.
+const orchestratorURL = "orchestrator-nats-url"
+
 // Fleet is a fleet that runs.
 type Fleet struct {
 	cfg      Config
@@ -113,7 +116,10 @@ func (f *Fleet) startServers(ctx context.Context) error {
 	if f.nats != nil {
 		f.cfg.Role.NATSURL = f.nats.URL()
 		f.cfg.Role.NATSOptions = append([]nats.Option{}, f.nats.InProcess()...)
-		f.cfg.Log.Info().Str("password_file", f.folder.Join("nats")).Msg("embedded NATS server runs")
+		if err := f.folder.Keep(orchestratorURL, f.nats.OrchestratorURL()); err != nil {
+			return err
+		}
+		f.cfg.Log.Info().Str("url_file", f.folder.Join(orchestratorURL)).Msg("orchestrators reach NATS by the URL in this file")
 	}
 	return nil
 }

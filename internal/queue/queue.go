@@ -52,6 +52,8 @@ func Connect(ctx context.Context, o Options, cfg Config, log zerolog.Logger) (*Q
 	opts := append([]nats.Option{
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1),
+		// Orchestrators may read the common inboxes; what the fleet's own parts are answered is not theirs.
+		nats.CustomInboxPrefix("_TREELINE_INBOX"),
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2), // a half-open link is noticed within half a minute
 		nats.ReconnectHandler(func(*nats.Conn) { q.reconnected(ctx) }),

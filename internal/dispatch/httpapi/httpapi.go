@@ -69,6 +69,7 @@ func DefaultTimeouts() Timeouts {
 type Config struct {
 	Dispatcher Dispatcher
 	Library    Library
+	Stores     Stores
 	Keys       Keys
 	Limits     workspace.Limits
 	// Listen is the address listened on. A Host header may name it, a loopback name, or one of AllowedHosts: "name" for any

@@ -67,7 +67,7 @@ type Route struct {
 // table is every route, one group a file.
 func (s *Server) table() []Route {
 	return slices.Concat(s.toolRoutes(), s.conversationRoutes(), s.turnRoutes(), s.fileRoutes(), s.historyRoutes(),
-		s.serviceRoutes(), s.cfg.More)
+		s.uploadRoutes(), s.artifactRoutes(), s.serviceRoutes(), s.cfg.More)
 }
 
 // mux registers each path of the table once, so that a method it does not have is told from a path that is not there.
