@@ -22,11 +22,12 @@ import (
 const leastDisk = 1 << 30
 
 type doctorCommand struct {
-	Listen  string `help:"Address that HTTP is to have." default:"127.0.0.1:8080" env:"TREELINE_LISTEN" placeholder:"HOST:PORT"`
-	Data    string `help:"Folder that is to hold everything (default: that of up)." env:"TREELINE_DATA" placeholder:"DIR"`
-	Sandbox string `help:"What code is to be sealed by." default:"local" enum:"local" env:"TREELINE_SANDBOX" placeholder:"NAME"`
-	Cgroup  string `help:"Cgroup folders that the sandbox may make groups in." env:"TREELINE_CGROUP" placeholder:"DIR"`
-	Python  string `help:"The interpreter that code is to run under." env:"TREELINE_PYTHON" placeholder:"FILE"`
+	Listen        string `help:"Address that HTTP is to have." default:"127.0.0.1:8080" env:"TREELINE_LISTEN" placeholder:"HOST:PORT"`
+	Data          string `help:"Folder that is to hold everything (default: that of up)." env:"TREELINE_DATA" placeholder:"DIR"`
+	Sandbox       string `help:"What code is to be sealed by." default:"local" enum:"local" env:"TREELINE_SANDBOX" placeholder:"NAME"`
+	SandboxUser   int    `help:"User and group id that a root worker's sandboxes are to run as." default:"65534" env:"TREELINE_SANDBOX_USER" placeholder:"UID"`
+	SandboxCgroup string `help:"Cgroup folders that the sandbox may make groups in." env:"TREELINE_SANDBOX_CGROUP" placeholder:"DIR"`
+	Python        string `help:"The interpreter that code is to run under." env:"TREELINE_PYTHON" placeholder:"FILE"`
 }
 
 // finding is one line of the report.
@@ -162,7 +163,7 @@ func (d *doctorCommand) address() []finding {
 func (d *doctorCommand) code(ctx context.Context) []finding {
 	findings := []finding{userNamespaces(), cgroups()}
 	name := "sandbox " + d.Sandbox
-	report, err := probe(ctx, role.SandboxConfig{Driver: d.Sandbox, Python: d.Python, Cgroup: d.Cgroup})
+	report, err := probe(ctx, role.SandboxConfig{Driver: d.Sandbox, Python: d.Python, User: d.SandboxUser, Cgroup: d.SandboxCgroup})
 	if err != nil {
 		f := finding{lacks, name, err.Error(), "until then up runs without code workers"}
 		var unavailable *sandbox.Unavailable

@@ -5,7 +5,6 @@ package codeworker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -72,7 +71,7 @@ func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
 
 func (w *Worker) do(ctx context.Context, work ledger.Work) (ledger.Outcome, error) {
 	if work.Tool != catalogue.RunCodeTool {
-		return ledger.Outcome{}, fmt.Errorf("no handler of lane %s for the tool %q", w.Lane, work.Tool)
+		return w.NoHandler(work), nil
 	}
 	o, err := w.runCode(ctx, work)
 	var refusal *call.Refusal

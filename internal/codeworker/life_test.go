@@ -3,6 +3,7 @@ package codeworker
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"treeline/internal/call"
 	"treeline/internal/ledger"
 	"treeline/internal/store/db"
+	"treeline/schemas"
 )
 
 // sleeps is a program that writes a file, says so, and takes its time.
@@ -378,5 +380,42 @@ func TestAFloodOfOutputNeitherFloodsNorFillsMemory(t *testing.T) {
 	}
 	if n := len([]rune(got.text)); n > 8_400 {
 		t.Errorf("the text has %d characters", n)
+	}
+}
+
+func TestACallThatNobodyHandlesFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.start(NoInputs{}, testConfig())
+	w, e := b.accept("run_cobol", "code", map[string]any{"code": "STOP RUN."})
+	began := time.Now()
+	if err := b.queue.PublishEvent(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	c := b.until(w.Key, ledger.Done)
+	if took := time.Since(began); c.Code != string(call.Internal) || c.Attempt != 1 || took > 3*time.Second {
+		t.Errorf("code %s, attempt %d, after %s", c.Code, c.Attempt, took)
+	}
+	if got := b.do("print('next')", nil); got.data.Stdout != "next\n" {
+		t.Errorf("the next call: %s", got.text)
+	}
+}
+
+func TestProgressIsAsItsSchemaSays(t *testing.T) {
+	raw, err := schemas.Files.ReadFile("messages/progress.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties map[string]any `json:"properties"`
+	}
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		t.Fatal(err)
+	}
+	for field := range reflect.TypeFor[progress]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if schema.Properties[name] == nil {
+			t.Errorf("the schema knows no %q", name)
+		}
 	}
 }

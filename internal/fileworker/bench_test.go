@@ -182,3 +182,11 @@ func expectChanges(t *testing.T, got call.Changes, created, modified, deleted []
 		t.Errorf("changes %+v, want %+v", got, want)
 	}
 }
+
+func TestACallThatNobodyHandlesFailsAtOnce(t *testing.T) {
+	b := newBench(t)
+	o, err := b.do(t.Context(), ledger.Work{Tool: "fax_file"})
+	if err != nil || o.Status != call.Failed || o.Code != call.Internal {
+		t.Errorf("got %+v, %v, want it failed", o, err)
+	}
+}

@@ -82,7 +82,7 @@ type job struct {
 func (w *Worker) do(ctx context.Context, work ledger.Work) (ledger.Outcome, error) {
 	h, ok := w.handlers[work.Tool]
 	if !ok {
-		return ledger.Outcome{}, fmt.Errorf("no handler of lane %s for the tool %q", w.Lane, work.Tool)
+		return w.NoHandler(work), nil
 	}
 	arguments, err := catalogue.Decode(work.Tool, work.Arguments)
 	if err != nil {

@@ -17,6 +17,8 @@ type SandboxConfig struct {
 	Driver string
 	// Python is the interpreter of the local driver; empty for the one that it finds.
 	Python string
+	// User is the user and group id that the local driver's sandboxes run as where the worker is root; 0 for its own choice.
+	User int
 	// Cgroup names the cgroup folders that the local driver may make groups in; empty for none. See local.Options.
 	Cgroup string
 }
@@ -31,7 +33,7 @@ type Sandbox interface {
 func OpenSandbox(cfg SandboxConfig) (Sandbox, error) {
 	switch cfg.Driver {
 	case "", local.Name:
-		return local.New(local.Options{Python: cfg.Python, Cgroup: cfg.Cgroup})
+		return local.New(local.Options{Python: cfg.Python, User: cfg.User, Cgroup: cfg.Cgroup})
 	}
 	return nil, fmt.Errorf("there is no sandbox driver %q: use %s", cfg.Driver, local.Name)
 }

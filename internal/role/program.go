@@ -168,7 +168,8 @@ func (p *FileWorkerProgram) Run(ctx context.Context, log zerolog.Logger) error {
 type CodeWorkerSettings struct {
 	Sandbox         string `help:"What code is sealed by." default:"local" enum:"local" env:"TREELINE_SANDBOX" placeholder:"NAME"`
 	Python          string `help:"The interpreter (default: the python3 that the sandbox's user can run)." env:"TREELINE_PYTHON" placeholder:"FILE"`
-	Cgroup          string `help:"Cgroup folders that the sandbox may make groups in, split by commas (default: none; memory is then added up)." env:"TREELINE_CGROUP" placeholder:"DIR"`
+	SandboxUser     int    `help:"User and group id that a root worker's sandboxes run as; others run as themselves." default:"65534" env:"TREELINE_SANDBOX_USER" placeholder:"UID"`
+	SandboxCgroup   string `help:"Cgroup folders that the sandbox may make groups in, split by commas (default: none; memory is then added up)." env:"TREELINE_SANDBOX_CGROUP" placeholder:"DIR"`
 	CodeSlots       int    `help:"Runs that a code worker has going at a time, unless memory allows fewer." default:"4" env:"TREELINE_CODE_SLOTS" placeholder:"N"`
 	CodeMemoryBytes Size   `help:"Memory of all runs together (default: what is available)." env:"TREELINE_CODE_MEMORY_BYTES" placeholder:"SIZE"`
 	CodeCacheBytes  Size   `help:"A code worker's cache of file contents." default:"32MiB" env:"TREELINE_CODE_CACHE_BYTES" placeholder:"SIZE"`
@@ -176,7 +177,8 @@ type CodeWorkerSettings struct {
 
 // Config gives the configuration of a code worker whose runs may go on for grace once it is to stop.
 func (s CodeWorkerSettings) Config(role Config) (codeworker.Config, error) {
-	if err := atLeast("TREELINE_CODE_SLOTS", s.CodeSlots, 1); err != nil {
+	err := errors.Join(atLeast("TREELINE_CODE_SLOTS", s.CodeSlots, 1), atLeast("TREELINE_SANDBOX_USER", s.SandboxUser, 1))
+	if err != nil {
 		return codeworker.Config{}, err
 	}
 	cfg := codeworker.DefaultConfig()
@@ -186,7 +188,7 @@ func (s CodeWorkerSettings) Config(role Config) (codeworker.Config, error) {
 
 // SandboxConfig gives the sandbox that was chosen.
 func (s CodeWorkerSettings) SandboxConfig() SandboxConfig {
-	return SandboxConfig{Driver: s.Sandbox, Python: s.Python, Cgroup: s.Cgroup}
+	return SandboxConfig{Driver: s.Sandbox, Python: s.Python, User: s.SandboxUser, Cgroup: s.SandboxCgroup}
 }
 
 // CodeWorkerProgram is the command line of a code worker.

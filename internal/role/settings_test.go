@@ -110,6 +110,27 @@ func TestSettingsThatCannotBeAreNamed(t *testing.T) {
 	}
 }
 
+func TestTheSandboxIsSetByTheEnvironment(t *testing.T) {
+	clean(t)
+	t.Setenv("TREELINE_SANDBOX_USER", "1234")
+	t.Setenv("TREELINE_SANDBOX_CGROUP", "/sys/fs/cgroup/a,/sys/fs/cgroup/b")
+	t.Setenv("TREELINE_PYTHON", "/opt/python3")
+	var s struct{ CodeWorkerSettings }
+	if err := parse(t, &s); err != nil {
+		t.Fatal(err)
+	}
+	want := SandboxConfig{Driver: "local", Python: "/opt/python3", User: 1234, Cgroup: "/sys/fs/cgroup/a,/sys/fs/cgroup/b"}
+	if got := s.SandboxConfig(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	for _, user := range []int{0, -1} {
+		s.SandboxUser = user
+		if _, err := s.CodeWorkerSettings.Config(DefaultConfig()); err == nil || !strings.Contains(err.Error(), "TREELINE_SANDBOX_USER") {
+			t.Errorf("sandboxes may run as user %d: %v", user, err)
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	for _, c := range []struct {
 		text  string

@@ -135,5 +135,12 @@ func (w *Worker) Finish(ctx context.Context, work ledger.Work, o ledger.Outcome)
 	return nil
 }
 
+// NoHandler is the outcome of a call that came to a lane which has no handler for its tool: trying it again would not help.
+func (w *Worker) NoHandler(work ledger.Work) ledger.Outcome {
+	w.Log.Error().Str("conversation", work.Key.Conversation).Str("turn", work.Key.Turn).Str("call", work.Key.Call).
+		Str("tool", work.Tool).Str("lane", w.Lane).Msg("no handler for a call")
+	return ledger.FailedOutcome(call.Internal, fmt.Sprintf("The system has no way to do %s. Nothing was changed.", work.Tool))
+}
+
 // Internal wraps an error of the system with the tool that met it.
 func Internal(tool string, err error) error { return fmt.Errorf("do %s: %w", tool, err) }
