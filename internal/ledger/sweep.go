@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"treeline/internal/call"
 	"treeline/internal/store/db"
@@ -199,26 +200,43 @@ func (s *Sweeper) endLost(ctx context.Context, key call.Key, seen uuid.UUID, o O
 	return s.bus.PublishEvent(ctx, *next)
 }
 
-// untold tells results whose telling is not on record.
+// untold tells results whose telling is not on record: of a lost stream these may be many, so that it goes on batch after
+// batch, for a while.
 func (s *Sweeper) untold(ctx context.Context) error {
-	rows, err := s.l.q.Untold(ctx, sweepBatch)
-	if err != nil {
-		return fmt.Errorf("look for untold results: %w", err)
-	}
-	for _, r := range rows {
-		key := call.Key{Conversation: r.ConversationID, Turn: r.TurnID, Call: r.CallID}
-		result := r.Result
-		if result == nil {
-			result, err = DroppedResult(key, r.Tool, r.Seq, deref(r.Status), r.Code, int(r.Attempt), r.ResultRef, r.AcceptedAt, r.FinishedAt)
-			if err != nil {
-				return err
-			}
+	for range untoldBatches {
+		rows, err := s.l.q.Untold(ctx, sweepBatch)
+		if err != nil {
+			return fmt.Errorf("look for untold results: %w", err)
 		}
-		if err := s.teller.Tell(ctx, key, result); err != nil {
+		var g errgroup.Group
+		g.SetLimit(tellAtOnce)
+		for _, r := range rows {
+			g.Go(func() error { return s.tell(ctx, r) })
+		}
+		if err := g.Wait(); err != nil || len(rows) < sweepBatch {
 			return err
 		}
 	}
 	return nil
+}
+
+const (
+	// untoldBatches bounds what one sweep tells again.
+	untoldBatches = 50
+	tellAtOnce    = 32
+)
+
+func (s *Sweeper) tell(ctx context.Context, r db.UntoldRow) error {
+	key := call.Key{Conversation: r.ConversationID, Turn: r.TurnID, Call: r.CallID}
+	result := r.Result
+	if result == nil {
+		var err error
+		result, err = DroppedResult(key, r.Tool, r.Seq, deref(r.Status), r.Code, int(r.Attempt), r.ResultRef, r.AcceptedAt, r.FinishedAt)
+		if err != nil {
+			return err
+		}
+	}
+	return s.teller.Tell(ctx, key, result)
 }
 
 // purge removes the results of deleted conversations from the stream.
@@ -255,6 +273,13 @@ func (s *Sweeper) RetellLost(ctx context.Context, stream time.Time, lastSeq int6
 	}
 	if n > 0 {
 		s.log.Info().Int64("results", n).Msg("the stream lost results; they are told again")
+	}
+	// Looks that had to wait longer and longer while the queue was away are due at once.
+	if _, err := s.l.q.HurryReleased(ctx); err != nil {
+		return fmt.Errorf("hurry calls that nobody took: %w", err)
+	}
+	if _, err := s.l.q.HurryUntold(ctx); err != nil {
+		return fmt.Errorf("hurry untold results: %w", err)
 	}
 	return nil
 }

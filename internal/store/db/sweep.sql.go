@@ -120,6 +120,31 @@ func (q *Queries) ForgetTold(ctx context.Context, arg ForgetToldParams) (int64, 
 	return result.RowsAffected(), nil
 }
 
+const hurryReleased = `-- name: HurryReleased :execrows
+UPDATE calls SET next_at = clock_timestamp(), sweeps = 0 WHERE state = 'released' AND sweeps > 0
+`
+
+// After an outage of the queue, what waits for its next look is due at once.
+func (q *Queries) HurryReleased(ctx context.Context) (int64, error) {
+	result, err := q.db.Exec(ctx, hurryReleased)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const hurryUntold = `-- name: HurryUntold :execrows
+UPDATE calls SET next_at = clock_timestamp(), sweeps = 0 WHERE state = 'done' AND told_seq IS NULL AND sweeps > 0
+`
+
+func (q *Queries) HurryUntold(ctx context.Context) (int64, error) {
+	result, err := q.db.Exec(ctx, hurryUntold)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const longHistories = `-- name: LongHistories :many
 SELECT id FROM conversations WHERE history_bytes > $1 ORDER BY id LIMIT $2
 `

@@ -64,6 +64,13 @@ WHERE state = 'done' AND told_seq IS NOT NULL
   AND (told_stream <> sqlc.arg(stream)::timestamptz OR told_seq > sqlc.arg(last_seq)::bigint)
   AND finished_at > clock_timestamp() - sqlc.arg(kept)::double precision * interval '1 second';
 
+-- name: HurryReleased :execrows
+-- After an outage of the queue, what waits for its next look is due at once.
+UPDATE calls SET next_at = clock_timestamp(), sweeps = 0 WHERE state = 'released' AND sweeps > 0;
+
+-- name: HurryUntold :execrows
+UPDATE calls SET next_at = clock_timestamp(), sweeps = 0 WHERE state = 'done' AND told_seq IS NULL AND sweeps > 0;
+
 -- name: DropOldStaged :exec
 DELETE FROM staged WHERE created_at < clock_timestamp() - interval '24 hours';
 
