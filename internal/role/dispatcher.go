@@ -90,7 +90,8 @@ func (b *base) httpConfig(cfg Config, own DispatcherConfig, d *dispatch.Dispatch
 	t := httpapi.DefaultTimeouts()
 	t.Grace = cfg.Grace
 	return httpapi.Config{
-		Dispatcher: d, Library: store.NewPortal(b.ledger.Queries()), Stores: httpapi.NewStores(b.pool, cfg.Ledger.Limits), Keys: keys, Limits: cfg.Ledger.Limits, Listen: addr,
+		Dispatcher: d, Library: store.NewPortal(b.ledger.Queries()), Stores: httpapi.NewStores(b.pool, cfg.Ledger.Limits),
+		Keys: keys, Limits: cfg.Ledger.Limits, Listen: addr,
 		AllowedHosts: append([]string{own.Listen}, own.AllowedHosts...), Timeouts: t, Ready: b.ready, Metrics: metrics, Log: cfg.Log,
 	}
 }
