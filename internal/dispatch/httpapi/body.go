@@ -16,8 +16,8 @@ const (
 	bodyStride = 64 << 10
 	// drainBytes is how much more of a body that is too large is read and dropped, so that its sender gets to read the
 	// answer; drainTime bounds that.
-	drainBytes = 16 << 20
-	drainTime  = 10 * time.Second
+	drainBytes = 160 << 20 // more than the largest upload that some limit allows
+	drainTime  = 20 * time.Second
 	// jsonBytes bounds the JSON bodies of the portal.
 	jsonBytes = 1 << 20
 )
