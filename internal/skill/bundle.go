@@ -24,6 +24,9 @@ import (
 )
 
 const (
+	// MaxBytes is how many bytes the files of a skill may have together. It is more than a run mounts by default: what runs
+	// mount is the deployment's to say and may change, and the text of a large skill can be loaded all the same.
+	MaxBytes = 32 << 20
 	// TextFile is the file with a skill's instructions.
 	TextFile = "SKILL.md"
 	// MaxEntries is how many files and folders an archive may have.
@@ -48,6 +51,13 @@ type File struct {
 type Bundle struct {
 	Files []File
 	Bytes int64
+}
+
+// allowed is how many bytes an archive may unpack to: what runs mount, and MaxBytes only where the archive is large
+// itself. A small one that becomes so large is a bomb.
+func allowed(archive []byte, mounted int64) int64 {
+	const ratio = 4
+	return max(mounted, min(MaxBytes, ratio*int64(len(archive))))
 }
 
 // Unpack reads an archive whose files have at most most bytes together. SKILL.md stands at its root, or in the one folder

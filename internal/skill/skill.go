@@ -37,16 +37,17 @@ func (s Skill) Bytes() int64 { return s.content.Bytes }
 
 // Store is the skills in Postgres. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
-	q    *db.Queries
-	most int64
-	// unpacking bounds how many archives are in memory at a time.
+	pool    *pgxpool.Pool
+	q       *db.Queries
+	mounted int64
+	// unpacking is held while an archive is in memory.
 	unpacking chan struct{}
 }
 
-// New makes a store over a migrated database, of skills whose files have at most most bytes together.
-func New(pool *pgxpool.Pool, most int64) *Store {
-	return &Store{pool: pool, q: db.New(pool), most: most, unpacking: make(chan struct{}, 2)}
+// New makes a store over a migrated database. Mounted is how many bytes of one skill a run mounts: what is larger is kept
+// up to MaxBytes, unless it is a small archive that only becomes so large.
+func New(pool *pgxpool.Pool, mounted int64) *Store {
+	return &Store{pool: pool, q: db.New(pool), mounted: mounted, unpacking: make(chan struct{}, 1)}
 }
 
 // Put writes a skill out of a zip archive, in place of the one that had the name, and reports whether the name is new.
@@ -58,15 +59,15 @@ func (s *Store) Put(ctx context.Context, name string, archive io.Reader) (Skill,
 	case <-ctx.Done():
 		return Skill{}, false, ctx.Err()
 	}
-	most := s.most + archiveOverhead
+	most := max(s.mounted, MaxBytes) + archiveOverhead
 	packed, err := io.ReadAll(io.LimitReader(archive, most+1))
 	if err != nil {
 		return Skill{}, false, &store.BodyError{Err: err}
 	}
 	if int64(len(packed)) > most {
-		return Skill{}, false, refuseSize(s.most)
+		return Skill{}, false, refuseSize(most - archiveOverhead)
 	}
-	bundle, refusal := Unpack(packed, s.most)
+	bundle, refusal := Unpack(packed, allowed(packed, s.mounted))
 	if refusal != nil {
 		return Skill{}, false, refusal
 	}
@@ -84,7 +85,7 @@ func (s *Store) put(ctx context.Context, name string, b Bundle) (Skill, bool, er
 		at += size
 	}
 	var err error
-	if sk.content, err = store.WriteContent(ctx, s.q, io.MultiReader(readers...), s.most); err != nil {
+	if sk.content, err = store.WriteContent(ctx, s.q, io.MultiReader(readers...), b.Bytes); err != nil {
 		return sk, false, fmt.Errorf("write the skill: %w", err)
 	}
 	made := false

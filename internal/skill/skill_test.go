@@ -3,9 +3,12 @@ package skill
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"math/rand/v2"
 	"testing"
 
+	"treeline/internal/call"
 	"treeline/internal/devenv/devtest"
 	"treeline/internal/store"
 )
@@ -59,8 +62,24 @@ func TestABodyThatIsTooLong(t *testing.T) {
 	d := devtest.Postgres(t, store.Migrate)
 	s := New(d.Pool, 1000)
 	_, _, err := s.Put(context.Background(), "sk", io.LimitReader(zeros{}, 100<<20))
-	if got := err.Error(); got != refuseSize(1000).Error() {
+	if got := err.Error(); got != refuseSize(MaxBytes).Error() {
 		t.Errorf("error %s", got)
+	}
+}
+
+// What a run cannot mount is kept where it is honestly large; a small archive that becomes large is a bomb.
+func TestASkillThatIsLargerThanARunMounts(t *testing.T) {
+	d := devtest.Postgres(t, store.Migrate)
+	s := New(d.Pool, 1000)
+	random := make([]byte, 5000)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
+	if sk, _, err := s.Put(t.Context(), "large", bytes.NewReader(archive(t, text("t"), member{name: "r", content: string(random)}))); err != nil || sk.Bytes() != 5001 {
+		t.Errorf("%d bytes, error %v", sk.Bytes(), err)
+	}
+	_, _, err := s.Put(t.Context(), "bomb", bytes.NewReader(archive(t, text("t"), member{name: "z", content: string(make([]byte, 5000))})))
+	var r *call.Refusal
+	if !errors.As(err, &r) || r.Code != call.SkillTooLarge {
+		t.Errorf("error %v", err)
 	}
 }
 

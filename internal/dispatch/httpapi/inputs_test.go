@@ -118,7 +118,7 @@ func TestSkills(t *testing.T) {
 	s := newLibrary(t)
 	good := zipped(t, "SKILL.md", "# S", "scripts/x.py", "print(1)")
 	r := s.do(t, "PUT", "/v1/skills/sk", portalKey, good).want(t, 201, "").json(t)
-	if fmt.Sprint(r) != "map[bytes:11 files:[map[bytes:3 path:SKILL.md] map[bytes:8 path:scripts/x.py]] name:sk]" {
+	if fmt.Sprint(r) != "map[bytes:11 files:[map[bytes:3 path:SKILL.md] map[bytes:8 path:scripts/x.py]] mountable:true name:sk]" {
 		t.Errorf("put %v", r)
 	}
 	s.do(t, "PUT", "/v1/skills/sk", portalKey, good).want(t, 200, "")
@@ -139,7 +139,7 @@ func TestSkills(t *testing.T) {
 		"twice":                  {zipped(t, "SKILL.md", "x", "SKILL.md", "y"), 422, "invalid_arguments"},
 		"a bomb":                 {zipped(t, "SKILL.md", "x", "zeros", strings.Repeat("\x00", 40<<20)), 413, "skill_too_large"},
 		"ten thousand entries":   {zipped(t, append(tiny, "SKILL.md", "x")...), 413, "skill_too_large"},
-		"a body that is too big": {strings.Repeat("x", 21<<20), 413, "skill_too_large"},
+		"a body that is too big": {strings.Repeat("x", 37<<20), 413, "skill_too_large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.do(t, "PUT", "/v1/skills/other", portalKey, c.body).want(t, c.status, c.code)

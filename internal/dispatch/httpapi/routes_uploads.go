@@ -127,6 +127,8 @@ type skillView struct {
 	Name  string          `json:"name"`
 	Files []skillFileView `json:"files"`
 	Bytes int64           `json:"bytes"`
+	// Mountable says that runs may name it: it is not larger than they take.
+	Mountable bool `json:"mountable"`
 }
 
 type skillFileView struct {
@@ -136,7 +138,7 @@ type skillFileView struct {
 
 func (s *Server) putSkill(w http.ResponseWriter, r *http.Request) error {
 	sk, made, err := s.cfg.Stores.Skills.Put(r.Context(), r.PathValue("name"), r.Body)
-	view := skillView{Name: sk.Name, Bytes: sk.Bytes()}
+	view := skillView{Name: sk.Name, Bytes: sk.Bytes(), Mountable: sk.Bytes() <= s.cfg.Limits.SkillBytes}
 	for _, f := range sk.Files {
 		view.Files = append(view.Files, skillFileView{f.Path, f.Bytes})
 	}
