@@ -79,7 +79,7 @@ func (l *Ledger) commitOutcome(ctx context.Context, t *tx, w Work, o Outcome, ca
 	p.CloseOpen(db.CloseOpenParams{ID: w.Key.Conversation, BytesDelta: changes.bytes, FilesDelta: changes.files, HistoryDelta: changes.history})
 	var next db.ReleaseNextRow
 	var waits bool
-	p.ReleaseNext(w.Key.Conversation, &waits, &next)
+	p.ReleaseNext(db.ReleaseNextParams{ConversationID: w.Key.Conversation, Behind: w.Seq}, &waits, &next)
 	if err := t.commit(ctx, p); err != nil {
 		return Finished{}, fmt.Errorf("write the outcome: %w", err)
 	}
@@ -229,8 +229,9 @@ func (l *Ledger) checkLimits(now workspace.Room, c changeSet) *call.Refusal {
 	return l.cfg.Limits.CheckRoom(now, workspace.Room{Bytes: now.Bytes + c.bytes, Files: now.Files + int(c.files)})
 }
 
-func releaseNext(ctx context.Context, q *db.Queries, conversation string) (*Event, error) {
-	row, err := q.ReleaseNext(ctx, conversation)
+// releaseNext releases the oldest call that waits behind a place in the order, if the conversation has no head.
+func releaseNext(ctx context.Context, q *db.Queries, conversation string, behind int64) (*Event, error) {
+	row, err := q.ReleaseNext(ctx, db.ReleaseNextParams{ConversationID: conversation, Behind: behind})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

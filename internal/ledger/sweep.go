@@ -79,7 +79,7 @@ func (s *Sweeper) stuck(ctx context.Context) error {
 				return err
 			}
 			var err error
-			next, err = releaseNext(ctx, q, id)
+			next, err = releaseNext(ctx, q, id, 0)
 			return err
 		})
 		if err != nil {
@@ -187,7 +187,7 @@ func (s *Sweeper) endLost(ctx context.Context, key call.Key, seen uuid.UUID, o O
 			return fmt.Errorf("count the call: %w", err)
 		}
 		told = stored.told
-		next, err = releaseNext(ctx, q, key.Conversation)
+		next, err = releaseNext(ctx, q, key.Conversation, c.Seq)
 		return err
 	})
 	if err != nil {

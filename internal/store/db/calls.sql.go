@@ -59,7 +59,7 @@ func (q *Queries) Call(ctx context.Context, arg CallParams) (Call, error) {
 }
 
 const callBySeq = `-- name: CallBySeq :one
-SELECT turn_id, call_id, tool, arguments FROM calls WHERE conversation_id = $1 AND seq = $2
+SELECT turn_id, call_id, tool, arguments FROM calls WHERE conversation_id = $1 AND seq = $2 AND seq > 0
 `
 
 type CallBySeqParams struct {
@@ -521,10 +521,16 @@ UPDATE calls
 SET state = 'released', next_at = clock_timestamp() + interval '5 seconds', sweeps = 0
 WHERE (turn_id, call_id) = (
     SELECT q.turn_id, q.call_id FROM calls q
-    WHERE q.conversation_id = $1 AND q.state = 'queued' ORDER BY q.seq LIMIT 1)
+    WHERE q.conversation_id = $1 AND q.seq > $2::bigint AND q.seq > 0 AND q.state = 'queued'
+    ORDER BY q.seq LIMIT 1)
   AND NOT EXISTS (SELECT 1 FROM calls h WHERE h.conversation_id = $1 AND h.state IN ('released', 'running'))
 RETURNING turn_id, call_id, lane, seq, generation
 `
+
+type ReleaseNextParams struct {
+	ConversationID string
+	Behind         int64
+}
 
 type ReleaseNextRow struct {
 	TurnID     string
@@ -534,9 +540,10 @@ type ReleaseNextRow struct {
 	Generation int64
 }
 
-// Releases the oldest waiting call, if nothing of the conversation is released or running.
-func (q *Queries) ReleaseNext(ctx context.Context, conversationID string) (ReleaseNextRow, error) {
-	row := q.db.QueryRow(ctx, releaseNext, conversationID)
+// Releases the oldest waiting call behind a place in the order, if nothing of the conversation is released or running.
+// Behind the head's own place there are only calls that wait or were cancelled.
+func (q *Queries) ReleaseNext(ctx context.Context, arg ReleaseNextParams) (ReleaseNextRow, error) {
+	row := q.db.QueryRow(ctx, releaseNext, arg.ConversationID, arg.Behind)
 	var i ReleaseNextRow
 	err := row.Scan(
 		&i.TurnID,

@@ -133,8 +133,8 @@ func (p *Pipeline) CloseOpen(a CloseOpenParams) {
 }
 
 // ReleaseNext is Queries.ReleaseNext.
-func (p *Pipeline) ReleaseNext(conversation string, found *bool, i *ReleaseNextRow) {
-	p.row(found, releaseNext, []any{conversation}, &i.TurnID, &i.CallID, &i.Lane, &i.Seq, &i.Generation)
+func (p *Pipeline) ReleaseNext(a ReleaseNextParams, found *bool, i *ReleaseNextRow) {
+	p.row(found, releaseNext, []any{a.ConversationID, a.Behind}, &i.TurnID, &i.CallID, &i.Lane, &i.Seq, &i.Generation)
 }
 
 // Work is Queries.Work.

@@ -35,15 +35,16 @@ CREATE TABLE turns (
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at      timestamptz,
     closed_at       timestamptz,
-    CHECK (portal = (token_sha256 IS NULL))
+    CHECK (portal = (token_sha256 IS NULL)),
+    UNIQUE (id, conversation_id)
 );
 CREATE INDEX turns_conversation ON turns (conversation_id);
 
 -- The ledger, the trace and the stored results in one row a call.
 CREATE TABLE calls (
-    turn_id          text        NOT NULL REFERENCES turns,
+    turn_id          text        NOT NULL,
     call_id          text        NOT NULL CHECK (call_id ~ '^[A-Za-z0-9_-]{1,64}$'),
-    conversation_id  text        NOT NULL REFERENCES conversations,
+    conversation_id  text        NOT NULL,
     generation       bigint      NOT NULL,
     seq              bigint      NOT NULL CHECK (seq >= 0), -- 0: it touched no workspace, or was refused at the door
     tool             text        NOT NULL,
@@ -71,6 +72,7 @@ CREATE TABLE calls (
     told_stream      timestamptz, -- when the stream that holds the telling was made
     told_seq         bigint,      -- and the telling's place in it
     PRIMARY KEY (turn_id, call_id),
+    FOREIGN KEY (turn_id, conversation_id) REFERENCES turns (id, conversation_id),
     UNIQUE (conversation_id, result_ref),
     CHECK (seq > 0 OR state = 'done'),
     CHECK ((state = 'running') = (token IS NOT NULL)),
@@ -80,15 +82,13 @@ CREATE TABLE calls (
     CHECK ((status = 'ok') = (code = '')),
     CHECK ((told_stream IS NULL) = (told_seq IS NULL))
 );
+-- Every change of a call's row touches each index of the table: there are no more than are needed.
 -- A place in the order is given once.
 CREATE UNIQUE INDEX calls_order ON calls (conversation_id, seq) WHERE seq > 0;
 -- One call of a conversation at a time.
 CREATE UNIQUE INDEX calls_head ON calls (conversation_id) WHERE state IN ('released', 'running');
-CREATE INDEX calls_queued ON calls (conversation_id, seq) WHERE state = 'queued';
 CREATE INDEX calls_due ON calls (next_at) WHERE state IN ('released', 'running');
 CREATE INDEX calls_untold ON calls (next_at) WHERE state = 'done' AND told_seq IS NULL;
-CREATE INDEX calls_told ON calls (told_stream, told_seq) WHERE told_seq IS NOT NULL;
-CREATE INDEX calls_steps ON calls (conversation_id, accepted_at);
 
 CREATE TABLE files (
     conversation_id text        NOT NULL REFERENCES conversations,

@@ -61,12 +61,14 @@ WHERE turn_id = $1 AND call_id = $2 AND generation = $3 AND state = 'released' A
   AND cancel_requested = sqlc.arg(cancelled)::boolean;
 
 -- name: ReleaseNext :one
--- Releases the oldest waiting call, if nothing of the conversation is released or running.
+-- Releases the oldest waiting call behind a place in the order, if nothing of the conversation is released or running.
+-- Behind the head's own place there are only calls that wait or were cancelled.
 UPDATE calls
 SET state = 'released', next_at = clock_timestamp() + interval '5 seconds', sweeps = 0
 WHERE (turn_id, call_id) = (
     SELECT q.turn_id, q.call_id FROM calls q
-    WHERE q.conversation_id = $1 AND q.state = 'queued' ORDER BY q.seq LIMIT 1)
+    WHERE q.conversation_id = $1 AND q.seq > sqlc.arg(behind)::bigint AND q.seq > 0 AND q.state = 'queued'
+    ORDER BY q.seq LIMIT 1)
   AND NOT EXISTS (SELECT 1 FROM calls h WHERE h.conversation_id = $1 AND h.state IN ('released', 'running'))
 RETURNING turn_id, call_id, lane, seq, generation;
 
@@ -106,4 +108,4 @@ SELECT conversation_id, turn_id, call_id, tool, status, result, output, result_r
 FROM calls WHERE conversation_id = $1 AND result_ref = $2 AND state = 'done' AND result IS NOT NULL;
 
 -- name: CallBySeq :one
-SELECT turn_id, call_id, tool, arguments FROM calls WHERE conversation_id = $1 AND seq = $2;
+SELECT turn_id, call_id, tool, arguments FROM calls WHERE conversation_id = $1 AND seq = $2 AND seq > 0;
