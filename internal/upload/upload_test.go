@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -110,6 +111,57 @@ func TestAnUploadIsReplacedWhole(t *testing.T) {
 	}
 	if inUse, due := f.contents(); inUse != 1 || due != 1 {
 		t.Errorf("%d contents in use and %d due, want 1 and 1", inUse, due)
+	}
+}
+
+// An upload of any size passes through in pieces, in both directions.
+func TestALargeUploadIsNeverWholeInMemory(t *testing.T) {
+	f := newFixture(t)
+	const size = 100 << 20
+	w := &watcher{t: t, left: size}
+	u, _, err := f.Put(context.Background(), "u", "c", "big", w)
+	if err != nil || u.Bytes != size {
+		t.Fatal(u.Bytes, err)
+	}
+	r, _ := f.open("u", []string{"u"}, []string{})
+	w.left = size
+	if n, err := io.Copy(w, store.ReadContent(context.Background(), f.q, store.Content{ID: r.ContentID, Bytes: r.Bytes})); n != size || err != nil {
+		t.Fatal(n, err)
+	}
+	if w.most > 32<<20 {
+		t.Errorf("%d MiB were in memory", w.most>>20)
+	}
+}
+
+// watcher gives and takes bytes, and looks at the memory meanwhile.
+type watcher struct {
+	t    *testing.T
+	left int
+	seen int
+	most uint64
+}
+
+func (w *watcher) Read(p []byte) (int, error) {
+	if w.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(p), w.left)
+	w.left -= n
+	w.look(n)
+	return n, nil
+}
+
+func (w *watcher) Write(p []byte) (int, error) {
+	w.look(len(p))
+	return len(p), nil
+}
+
+func (w *watcher) look(n int) {
+	if w.seen += n; w.seen >= 8<<20 {
+		w.seen = 0
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		w.most = max(w.most, m.HeapAlloc)
 	}
 }
 
