@@ -146,20 +146,17 @@ func (d *Dispatcher) acceptAndWait(ctx context.Context, t turn.Turn, c ledger.Ne
 		return Answer{}, err
 	}
 	defer w.stop()
-	answers, err := d.accept(ctx, t, []ledger.NewCall{c})
-	if err != nil || answers[0].Result != nil {
-		return first(answers), err
+	accepted, err := d.ledger.AcceptLazily(ctx, t, c)
+	if err != nil {
+		return Answer{}, err
+	}
+	a := d.accepted(ctx, t, c.ID, accepted)
+	if a.Result != nil {
+		return a, nil
 	}
 	// A call that was known may have been told before the subscription began.
-	w.look = answers[0].Duplicate
-	return d.wait(ctx, w, answers[0], wait)
-}
-
-func first(a []Answer) Answer {
-	if len(a) == 0 {
-		return Answer{}
-	}
-	return a[0]
+	w.look = a.Duplicate
+	return d.wait(ctx, w, a, wait)
 }
 
 // accept writes calls to the ledger, publishes the head's event and tells what is done already.
@@ -170,18 +167,23 @@ func (d *Dispatcher) accept(ctx context.Context, t turn.Turn, calls []ledger.New
 	}
 	answers := make([]Answer, len(calls))
 	for i, a := range accepted {
-		answers[i] = Answer{CallID: calls[i].ID, Seq: a.Seq, Result: a.Result, State: string(a.State), Duplicate: a.Duplicate}
-		if a.Event != nil {
-			if err := d.queue.SendEvent(*a.Event); err != nil {
-				d.log.Warn().Err(err).Str("conversation", t.Conversation).Str("turn", t.ID).Str("call", calls[i].ID).
-					Msg("event not sent; the sweeper will")
-			}
-		}
-		if a.Result != nil && !a.Duplicate {
-			d.teller.TellSoon(ctx, call.Key{Conversation: t.Conversation, Turn: t.ID, Call: calls[i].ID}, a.Told)
-		}
+		answers[i] = d.accepted(ctx, t, calls[i].ID, a)
 	}
 	return answers, nil
+}
+
+// accepted publishes the event of an accepted call and tells a result that is there already.
+func (d *Dispatcher) accepted(ctx context.Context, t turn.Turn, id string, a ledger.Accepted) Answer {
+	if a.Event != nil {
+		if err := d.queue.SendEvent(*a.Event); err != nil {
+			d.log.Warn().Err(err).Str("conversation", t.Conversation).Str("turn", t.ID).Str("call", id).
+				Msg("event not sent; the sweeper will")
+		}
+	}
+	if a.Result != nil && !a.Duplicate {
+		d.teller.TellSoon(ctx, call.Key{Conversation: t.Conversation, Turn: t.ID, Call: id}, a.Told)
+	}
+	return Answer{CallID: id, Seq: a.Seq, Result: a.Result, State: string(a.State), Duplicate: a.Duplicate}
 }
 
 // door asks the four questions of each call and checks what needs no workspace. A refusal of a single call becomes its

@@ -11,6 +11,7 @@ import (
 
 	"treeline/internal/call"
 	"treeline/internal/ledger"
+	"treeline/internal/outage"
 	"treeline/internal/queue"
 	"treeline/internal/store/db"
 )
@@ -34,25 +35,36 @@ func (d *Dispatcher) await(k call.Key) (*waiter, error) {
 	return &waiter{key: k, told: told, sub: sub}, nil
 }
 
-// wait returns once the call is told, or when the time is up with the answer as it is known. After a reconnect it looks
-// at the ledger, since a telling may have gone by.
+// lookEvery is how often a long wait looks at the ledger. Results come by themselves; this finds a call that the database
+// forgot in a crash, and makes up for a telling that went by.
+const lookEvery = 5 * time.Second
+
+// wait returns once the call is told, or when the time is up with the answer as it is known and kept. It looks at the
+// ledger after a reconnect, since a telling may have gone by. outage.ErrForgotten says that the call is to be sent again.
 func (d *Dispatcher) wait(ctx context.Context, w *waiter, a Answer, most time.Duration) (Answer, error) {
-	timer := time.NewTimer(most)
+	timer, look := time.NewTimer(most), time.NewTicker(lookEvery)
 	defer timer.Stop()
+	defer look.Stop()
 	for {
 		again := d.queue.Again()
 		if w.look {
 			w.look = false
-			if got, err := d.lookup(ctx, w.key); err == nil && got.Result != nil {
+			got, err := d.lookup(ctx, w.key)
+			if errors.Is(err, ledger.ErrNotThere) {
+				return a, outage.ErrForgotten
+			}
+			if err == nil && got.Result != nil {
 				return got, nil
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return a, nil
+			return d.kept(ctx, w.key)
 		case <-timer.C:
-			return a, nil
+			return d.kept(ctx, w.key)
 		case <-again:
+			w.look = true
+		case <-look.C:
 			w.look = true
 		case body := <-w.told:
 			var res call.Result
@@ -71,6 +83,23 @@ func (d *Dispatcher) wait(ctx context.Context, w *waiter, a Answer, most time.Du
 	}
 }
 
+// keptWithin bounds the last look of a wait.
+const keptWithin = 5 * time.Second
+
+// kept is the answer to a caller that will not wait longer: what it says is on the database's disk.
+func (d *Dispatcher) kept(ctx context.Context, k call.Key) (Answer, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keptWithin)
+	defer cancel()
+	if err := d.ledger.Flush(ctx); err != nil {
+		return Answer{}, err
+	}
+	a, err := d.lookup(ctx, k)
+	if errors.Is(err, ledger.ErrNotThere) {
+		err = outage.ErrForgotten
+	}
+	return a, err
+}
+
 // Lookup gives what is known of a call of the token's turn. A closed or expired token still reads, until the
 // conversation is deleted. The error is ErrUnknownToken, ledger.ErrNotThere, or means that the system itself failed.
 func (d *Dispatcher) Lookup(ctx context.Context, token, callID string) (Answer, error) {
@@ -81,7 +110,12 @@ func (d *Dispatcher) Lookup(ctx context.Context, token, callID string) (Answer, 
 	if r := gone(t); r != nil {
 		return momentary(t.Turn, Request{CallID: callID}, r), nil
 	}
-	return d.lookup(ctx, call.Key{Conversation: t.Conversation, Turn: t.ID, Call: callID})
+	key := call.Key{Conversation: t.Conversation, Turn: t.ID, Call: callID}
+	a, err := d.lookup(ctx, key)
+	if err != nil || a.Result != nil {
+		return a, err
+	}
+	return d.kept(ctx, key) // to say that it is accepted is to promise that it stays so
 }
 
 // gone refuses what a turn asks of a conversation that was deleted since: for good, or before it was restored.

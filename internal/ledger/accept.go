@@ -45,9 +45,46 @@ type Accepted struct {
 // Accept writes calls of one turn to the ledger, in order, all or none. A call that is known already is answered with
 // what is known of it. It returns a *call.Refusal for conversation_deleted, turn_closed, busy and call_id_reused.
 func (l *Ledger) Accept(ctx context.Context, tn turn.Turn, calls []NewCall) ([]Accepted, error) {
+	out, err := l.acceptAll(ctx, tn, calls, false)
+	if err == nil && anyUnfinishedDuplicate(out) {
+		err = l.Flush(ctx) // the one who sent it first may not have waited for the disk
+	}
+	return out, err
+}
+
+// AcceptLazily accepts one call like Accept, for a caller that waits for the result, and does not wait for the disk: the
+// finishing transaction does, and keeps both or neither. Nobody may be told that the call is accepted before Flush has
+// returned and the call is still there.
+func (l *Ledger) AcceptLazily(ctx context.Context, tn turn.Turn, c NewCall) (Accepted, error) {
+	out, err := l.acceptAll(ctx, tn, []NewCall{c}, c.Done == nil)
+	if err != nil {
+		return Accepted{}, err
+	}
+	return out[0], nil
+}
+
+// Flush returns once everything that was committed before is on the database's disk.
+func (l *Ledger) Flush(ctx context.Context) error {
+	if err := l.q.Flush(ctx); err != nil {
+		return fmt.Errorf("flush what was accepted: %w", err)
+	}
+	return nil
+}
+
+func anyUnfinishedDuplicate(accepted []Accepted) bool {
+	for _, a := range accepted {
+		if a.Duplicate && a.State != Done {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Ledger) acceptAll(ctx context.Context, tn turn.Turn, calls []NewCall, lazy bool) ([]Accepted, error) {
 	var out []Accepted
 	err := l.inPipeline(ctx, "accept calls", func(t *tx) error {
 		var err error
+		t.lazy = lazy
 		out, err = l.accept(ctx, t, tn, calls)
 		return err
 	})

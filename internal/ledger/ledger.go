@@ -116,7 +116,9 @@ type tx struct {
 	conn *pgx.Conn
 	// within says that somebody else begins and commits.
 	within bool
-	begun  bool
+	// lazy has the commit not wait for the disk.
+	lazy  bool
+	begun bool
 }
 
 // pipeline starts a pipeline; the transaction's first begins it.
@@ -124,7 +126,11 @@ func (t *tx) pipeline() *db.Pipeline {
 	p := &db.Pipeline{}
 	if !t.within && !t.begun {
 		t.begun = true
-		p.Begin()
+		if t.lazy {
+			p.BeginLazily()
+		} else {
+			p.Begin()
+		}
 	}
 	return p
 }

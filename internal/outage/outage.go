@@ -14,6 +14,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
+// ErrForgotten says that what the database had taken without waiting for its disk was lost in a crash, before anybody was
+// told that it was taken.
+var ErrForgotten = errors.New("the database crashed before it had kept what it took")
+
 // Is reports whether err says so. An end of a context counts: what took too long may do so no more.
 func Is(err error) bool {
 	var refused *pgconn.ConnectError
@@ -26,7 +30,7 @@ func Is(err error) bool {
 		return true
 	}
 	for _, known := range []error{
-		context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
+		ErrForgotten, context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
 		pgconn.ErrConnClosed, puddle.ErrClosedPool, nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrDisconnected, nats.ErrTimeout,
 		nats.ErrNoResponders, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrNoServers,
 	} {

@@ -326,6 +326,16 @@ func (q *Queries) FinishUnclaimed(ctx context.Context, arg FinishUnclaimedParams
 	return result.RowsAffected(), nil
 }
 
+const flush = `-- name: Flush :exec
+SELECT pg_logical_emit_message(true, 'treeline', '')
+`
+
+// Commits something of no meaning, and with it, on the disk, everything that was committed before.
+func (q *Queries) Flush(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, flush)
+	return err
+}
+
 const handBack = `-- name: HandBack :execrows
 UPDATE calls
 SET state = 'released', token = NULL, lease_until = NULL, attempt = attempt - 1, next_at = clock_timestamp() + interval '2 seconds'

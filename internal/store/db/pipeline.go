@@ -14,6 +14,12 @@ type Pipeline struct{ batch pgx.Batch }
 // Begin starts a transaction.
 func (p *Pipeline) Begin() { p.batch.Queue("begin") }
 
+// BeginLazily starts a transaction whose commit does not wait for the disk.
+func (p *Pipeline) BeginLazily() {
+	p.batch.Queue("begin")
+	p.batch.Queue("set local synchronous_commit = off")
+}
+
 // Commit ends it.
 func (p *Pipeline) Commit() { p.batch.Queue("commit") }
 

@@ -109,3 +109,7 @@ FROM calls WHERE conversation_id = $1 AND result_ref = $2 AND state = 'done' AND
 
 -- name: CallBySeq :one
 SELECT turn_id, call_id, tool, arguments FROM calls WHERE conversation_id = $1 AND seq = $2 AND seq > 0;
+
+-- name: Flush :exec
+-- Commits something of no meaning, and with it, on the disk, everything that was committed before.
+SELECT pg_logical_emit_message(true, 'treeline', '');
