@@ -196,6 +196,9 @@ func (b *barePublish) take() {
 		if errors.Is(err, jetstream.ErrMsgIteratorClosed) {
 			return
 		}
+		if errors.Is(err, jetstream.ErrNoHeartbeat) {
+			continue // the machine is busy; the request stands
+		}
 		b.taken <- err
 		if err == nil {
 			_ = m.Ack()

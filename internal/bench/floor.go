@@ -128,6 +128,9 @@ func (f *floor) work(ctx context.Context) {
 	defer close(f.worker)
 	for {
 		m, err := f.iter.Next()
+		if errors.Is(err, jetstream.ErrNoHeartbeat) {
+			continue // the machine is busy; the request stands
+		}
 		if err != nil {
 			return
 		}
