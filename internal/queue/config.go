@@ -30,6 +30,15 @@ type Config struct {
 	Kept time.Duration
 	// AckWait is how long a delivery may go without a sign of life before it is delivered again.
 	AckWait time.Duration
+	// WatchEvery is the time between looks whether the streams are still there; 0 for 5 seconds.
+	WatchEvery time.Duration
+}
+
+func (c Config) watchEvery() time.Duration {
+	if c.WatchEvery > 0 {
+		return c.WatchEvery
+	}
+	return 5 * time.Second
 }
 
 // DefaultConfig gives one replica, results kept for 24 hours, and an AckWait of 30 seconds.

@@ -48,11 +48,15 @@ func (q *Queue) Consume(ctx context.Context, stop <-chan struct{}, lane string, 
 
 // slot does one event after another.
 func (q *Queue) slot(ctx context.Context, stop <-chan struct{}, lane string, held *held, handle Handler) {
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+	for pause := 50 * time.Millisecond; ; pause = min(max(2*pause, 50*time.Millisecond), 2*time.Second) {
 		began := time.Now()
 		err := q.pull(ctx, stop, lane, held, handle)
-		if err == nil || ended(ctx, stop) {
+		if ended(ctx, stop) {
 			return
+		}
+		if err == nil {
+			pause = 0
+			continue
 		}
 		if time.Since(began) > 10*time.Second {
 			pause = 50 * time.Millisecond
@@ -88,11 +92,13 @@ func ended(ctx context.Context, stop <-chan struct{}) bool {
 // it does not leave the slot waiting for ever.
 const pullExpiry = 30 * time.Second
 
+// pull takes events until it is to stop, until the streams were set up again (nil), or until it cannot go on.
 func (q *Queue) pull(ctx context.Context, stop <-chan struct{}, lane string, held *held, handle Handler) error {
 	c, err := q.js.Consumer(ctx, CallsStream, lane)
 	if err != nil {
 		return fmt.Errorf("find the consumer %s: %w", lane, err)
 	}
+	again := q.Again() // a request that a server forgot over a reconnect is made anew at once
 	it, err := c.Messages(jetstream.PullMaxMessages(1), jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(5*time.Second))
 	if err != nil {
 		return fmt.Errorf("ask for events: %w", err)
@@ -103,6 +109,7 @@ func (q *Queue) pull(ctx context.Context, stop <-chan struct{}, lane string, hel
 		select {
 		case <-stop:
 		case <-ctx.Done():
+		case <-again:
 		case <-done:
 		}
 		it.Stop()
@@ -112,7 +119,7 @@ func (q *Queue) pull(ctx context.Context, stop <-chan struct{}, lane string, hel
 	for {
 		m, err := it.Next()
 		switch {
-		case errors.Is(err, jetstream.ErrMsgIteratorClosed):
+		case errors.Is(err, jetstream.ErrMsgIteratorClosed) && !errors.Is(err, jetstream.ErrConnectionClosed):
 			return nil
 		case errors.Is(err, jetstream.ErrNoHeartbeat):
 			return fmt.Errorf("the queue has fallen silent: %w", err)

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,10 +35,16 @@ type Queue struct {
 	cfg Config
 	log zerolog.Logger
 
+	// ctx ends what runs beside the callers, when the queue is closed or the context that it was made with ends.
+	ctx    context.Context
+	end    context.CancelFunc
+	beside sync.WaitGroup
+
 	mu      sync.Mutex
 	created time.Time
 	again   chan struct{} // closed and made anew at each reconnect
 	onSetUp []func(context.Context, StreamState) error
+	closed  bool
 }
 
 // Options are how to reach the servers.
@@ -46,17 +55,48 @@ type Options struct {
 	Extra []nats.Option
 }
 
-// Connect reaches the servers, trying with growing pauses until ctx ends, and sets the streams up.
+// Connect reaches the servers, trying with growing pauses until ctx ends, and sets the streams up. The queue lives as long
+// as ctx and until Close.
 func Connect(ctx context.Context, o Options, cfg Config, log zerolog.Logger) (*Queue, error) {
+	if err := checkURL(o.URL); err != nil {
+		return nil, err
+	}
 	q := &Queue{cfg: cfg, log: log, again: make(chan struct{})}
+	q.ctx, q.end = context.WithCancel(ctx)
+	if err := q.connect(o); err != nil {
+		q.end()
+		return nil, err
+	}
+	q.run(q.watch)
+	return q, nil
+}
+
+// checkURL refuses an address that can never be reached, and does not show it: it may hold a password.
+func checkURL(addresses string) error {
+	for address := range strings.SplitSeq(addresses, ",") {
+		address = strings.TrimSpace(address)
+		if !strings.Contains(address, "://") {
+			address = "nats://" + address
+		}
+		if _, err := url.Parse(address); err != nil {
+			return errors.New("the queue's address is no URL: want nats://user:password@host:port, special characters of the password as %XX")
+		}
+	}
+	return nil
+}
+
+func (q *Queue) connect(o Options) error {
+	ctx, log := q.ctx, q.log
 	opts := append([]nats.Option{
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1),
+		// A server that refuses the credentials while it is being set up anew must not end the connection for good.
+		nats.IgnoreAuthErrorAbort(),
 		// Orchestrators may read the common inboxes; what the fleet's own parts are answered is not theirs.
 		nats.CustomInboxPrefix("_TREELINE_INBOX"),
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2), // a half-open link is noticed within half a minute
-		nats.ReconnectHandler(func(*nats.Conn) { q.reconnected(ctx) }),
+		nats.ReconnectHandler(func(*nats.Conn) { q.run(q.reconnected) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn().Err(err).Msg("cut off from the queue") }),
 		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
 			e := log.Warn().Err(err)
@@ -75,17 +115,26 @@ func Connect(ctx context.Context, o Options, cfg Config, log zerolog.Logger) (*Q
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reach the queue: %w", err)
+		return fmt.Errorf("reach the queue: %w", err)
 	}
 	if q.js, err = jetstream.New(q.nc, jetstream.WithDefaultTimeout(5*time.Second)); err != nil {
 		q.nc.Close()
-		return nil, fmt.Errorf("use JetStream: %w", err)
+		return fmt.Errorf("use JetStream: %w", err)
 	}
 	if err := retry(ctx, log, "set the streams up", func() error { return q.setUp(ctx) }); err != nil {
 		q.nc.Close()
-		return nil, err
+		return err
 	}
-	return q, nil
+	return nil
+}
+
+// run has fn run beside the callers until it returns; Close ends its context and waits for it.
+func (q *Queue) run(fn func(context.Context)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.beside.Go(func() { fn(q.ctx) })
+	}
 }
 
 // Reconnecting grows from 50 ms to 2 s, with the spread that keeps a fleet from coming back all at once.
@@ -103,21 +152,24 @@ func retry(ctx context.Context, log zerolog.Logger, what string, fn func() error
 	b := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second),
 		backoff.WithMaxElapsedTime(0))
 	return backoff.RetryNotify(fn, backoff.WithContext(b, ctx), func(err error, d time.Duration) {
-		log.Info().Err(err).Dur("again_in", d).Msg(what)
+		log.Warn().Err(err).Dur("again_in", d).Msg(what)
 	})
 }
 
+// setUpWithin bounds the setting up of the streams. What hooks then do has no bound here: it may be much.
+const setUpWithin = 10 * time.Second
+
 func (q *Queue) setUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	bounded, cancel := context.WithTimeout(ctx, setUpWithin)
 	defer cancel()
-	info, err := setUp(ctx, q.js, q.cfg)
+	info, err := setUp(bounded, q.js, q.cfg)
 	if err != nil {
 		return err
 	}
 	state := StreamState{Created: micro(info.Created), LastSeq: int64(info.State.LastSeq)}
 	q.mu.Lock()
 	q.created = state.Created
-	hooks := q.onSetUp
+	hooks := slices.Clone(q.onSetUp)
 	q.mu.Unlock()
 	for _, hook := range hooks {
 		if err := hook(ctx, state); err != nil {
@@ -130,26 +182,59 @@ func (q *Queue) setUp(ctx context.Context) error {
 // micro cuts a time to what Postgres keeps, so that what was stored compares equal.
 func micro(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// OnSetUp calls hook with the results stream's state now and after each reconnect, when streams have been set up again.
+// OnSetUp calls hook with the results stream's state now, and whenever streams have been set up again: after a reconnect,
+// and where they were lost without one. It tries until hook has succeeded once, or ctx ends.
 func (q *Queue) OnSetUp(ctx context.Context, hook func(context.Context, StreamState) error) error {
 	q.mu.Lock()
 	q.onSetUp = append(q.onSetUp, hook)
 	q.mu.Unlock()
-	return q.setUp(ctx)
+	return retry(ctx, q.log, "set the streams up", func() error { return q.setUp(ctx) })
 }
 
 // reconnected sets the streams up again, in case the server lost them, and wakes who waits.
 func (q *Queue) reconnected(ctx context.Context) {
-	go func() {
-		if err := retry(ctx, q.log, "set the streams up again", func() error { return q.setUp(ctx) }); err != nil {
-			return // the program ends
+	if err := retry(ctx, q.log, "set the streams up again", func() error { return q.setUp(ctx) }); err != nil {
+		return // the program ends
+	}
+	q.log.Info().Msg("back on the queue")
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	close(q.again)
+	q.again = make(chan struct{})
+}
+
+// watch looks now and then whether the streams are still those that were set up: they may be lost while the connection
+// stands, and who only publishes would never be told.
+func (q *Queue) watch(ctx context.Context) {
+	tick := time.NewTicker(q.cfg.watchEvery())
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
-		q.log.Info().Msg("back on the queue")
-		q.mu.Lock()
-		close(q.again)
-		q.again = make(chan struct{})
-		q.mu.Unlock()
-	}()
+		if q.nc.IsConnected() && q.lost(ctx) {
+			q.log.Warn().Msg("the streams were lost; they are set up again")
+			q.reconnected(ctx)
+		}
+	}
+}
+
+// lost reports whether a stream is gone, or is another than the one that was set up. What cannot be asked is not lost.
+func (q *Queue) lost(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
+	defer cancel()
+	if _, err := q.js.Stream(ctx, CallsStream); err != nil {
+		return errors.Is(err, jetstream.ErrStreamNotFound)
+	}
+	results, err := q.js.Stream(ctx, ResultsStream)
+	if err != nil {
+		return errors.Is(err, jetstream.ErrStreamNotFound)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !micro(results.CachedInfo().Created).Equal(q.created)
 }
 
 // Again gives a channel that is closed at the next reconnect: what was told meanwhile may have been missed.
@@ -170,8 +255,13 @@ func (q *Queue) Healthy() error {
 	return nil
 }
 
-// Close lets what is on its way out, for at most a few seconds, and closes the connection.
+// Close lets what is on its way out, for at most a few seconds, and closes the connection. Closing twice is fine.
 func (q *Queue) Close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.end()
+	q.beside.Wait()
 	_ = q.nc.FlushTimeout(2 * time.Second) // what is lost here the sweeper tells
 	q.nc.Close()
 }
@@ -217,9 +307,10 @@ func (q *Queue) PublishResult(ctx context.Context, k call.Key, result []byte) (l
 	return ledger.Telling{Key: k, Stream: created, Seq: int64(ack.Sequence)}, nil
 }
 
-// toldBody leaves out of a large result what has to be asked for.
+// toldBody leaves out of a large result what has to be asked for; so many changed paths, too, that the rest is as large.
 func toldBody(result []byte) ([]byte, error) {
-	if len(result) <= workspace.DefaultLimits().ToldBytes {
+	most := workspace.DefaultLimits().ToldBytes
+	if len(result) <= most {
 		return result, nil
 	}
 	var m map[string]json.RawMessage
@@ -228,6 +319,9 @@ func toldBody(result []byte) ([]byte, error) {
 	}
 	for _, field := range []string{"content", "data", "replayArguments"} {
 		delete(m, field)
+	}
+	if len(m["changes"]) > most/2 {
+		delete(m, "changes")
 	}
 	b, err := json.Marshal(m)
 	if err != nil {
