@@ -224,6 +224,8 @@ const (
 	// untoldBatches bounds what one sweep tells again.
 	untoldBatches = 50
 	tellAtOnce    = 32
+	// contentsAtOnce bounds the replaced contents that one sweep drops.
+	contentsAtOnce = 20
 )
 
 func (s *Sweeper) tell(ctx context.Context, r db.UntoldRow) error {
@@ -288,6 +290,9 @@ func (s *Sweeper) RetellLost(ctx context.Context, stream time.Time, lastSeq int6
 func (s *Sweeper) prune(ctx context.Context) error {
 	if err := s.l.q.DropOldStaged(ctx); err != nil {
 		return fmt.Errorf("drop old staged bytes: %w", err)
+	}
+	if _, err := s.l.q.DropDueContents(ctx, contentsAtOnce); err != nil {
+		return fmt.Errorf("drop contents that were replaced: %w", err)
 	}
 	return s.l.pruneHistories(ctx)
 }
