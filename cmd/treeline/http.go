@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
-	"time"
 
+	"treeline/client"
 	"treeline/internal/call"
 )
 
@@ -120,24 +119,14 @@ func (f fleetURL) closeTurn(ctx context.Context, turnID string) error {
 
 // call calls a tool under a turn's token and waits for the result until ctx ends.
 func (f fleetURL) call(ctx context.Context, callID, tool string, arguments json.RawMessage) (call.Result, error) {
-	header := http.Header{"Idempotency-Key": {callID}, "Prefer": {"wait=60"}}
-	method, path, body := http.MethodPost, "/v1/tools/"+url.PathEscape(tool), any(arguments)
-	for {
-		var result call.Result
-		status, err := f.do(ctx, method, path, header, body, &result)
-		if err != nil {
-			return call.Result{}, fmt.Errorf("call %s: %w", tool, err)
-		}
-		if status == http.StatusOK {
-			return result, nil
-		}
-		// It waits or runs. The same call under the same id waits on.
-		select {
-		case <-ctx.Done():
-			return call.Result{}, fmt.Errorf("wait for %s, which was accepted as %s and goes on: %w", tool, callID, ctx.Err())
-		case <-time.After(100 * time.Millisecond):
-		}
+	result, err := client.New(f.url, f.bearer, nil).Call(ctx, client.Call{ID: callID, Tool: tool, Arguments: arguments})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return call.Result{}, fmt.Errorf("wait for %s, which goes on as %s if it was accepted: %w", tool, callID, ctx.Err())
+	case err != nil:
+		return call.Result{}, fmt.Errorf("call %s: %w", tool, err)
 	}
+	return result, nil
 }
 
 // target is how a command names a fleet that runs.
