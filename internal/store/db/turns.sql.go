@@ -96,57 +96,6 @@ func (q *Queries) InsertTurn(ctx context.Context, arg InsertTurnParams) (int64, 
 	return result.RowsAffected(), nil
 }
 
-const turn = `-- name: Turn :one
-SELECT t.id, t.conversation_id, t.generation, t.token_sha256, t.portal, t.caller_user, t.department, t.collections, t.tools, t.skills, t.knowledge, t.vision, t.created_at, t.expires_at, t.closed_at, c.deleted_at AS conversation_deleted_at, c.generation AS conversation_generation
-FROM turns t JOIN conversations c ON c.id = t.conversation_id
-WHERE t.id = $1
-`
-
-type TurnRow struct {
-	ID                     string
-	ConversationID         string
-	Generation             int64
-	TokenSha256            []byte
-	Portal                 bool
-	CallerUser             string
-	Department             string
-	Collections            []string
-	Tools                  []string
-	Skills                 []string
-	Knowledge              []string
-	Vision                 bool
-	CreatedAt              time.Time
-	ExpiresAt              *time.Time
-	ClosedAt               *time.Time
-	ConversationDeletedAt  *time.Time
-	ConversationGeneration int64
-}
-
-func (q *Queries) Turn(ctx context.Context, id string) (TurnRow, error) {
-	row := q.db.QueryRow(ctx, turn, id)
-	var i TurnRow
-	err := row.Scan(
-		&i.ID,
-		&i.ConversationID,
-		&i.Generation,
-		&i.TokenSha256,
-		&i.Portal,
-		&i.CallerUser,
-		&i.Department,
-		&i.Collections,
-		&i.Tools,
-		&i.Skills,
-		&i.Knowledge,
-		&i.Vision,
-		&i.CreatedAt,
-		&i.ExpiresAt,
-		&i.ClosedAt,
-		&i.ConversationDeletedAt,
-		&i.ConversationGeneration,
-	)
-	return i, err
-}
-
 const turnByToken = `-- name: TurnByToken :one
 SELECT t.id, t.conversation_id, t.generation, t.token_sha256, t.portal, t.caller_user, t.department, t.collections, t.tools, t.skills, t.knowledge, t.vision, t.created_at, t.expires_at, t.closed_at, c.deleted_at AS conversation_deleted_at, c.generation AS conversation_generation
 FROM turns t JOIN conversations c ON c.id = t.conversation_id

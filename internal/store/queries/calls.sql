@@ -98,11 +98,6 @@ SELECT DISTINCT p.path::text AS path
 FROM calls c CROSS JOIN LATERAL unnest(c.paths) AS p(path)
 WHERE c.turn_id = $1 AND c.tool = 'write_file' AND c.status <> 'ok' AND p.path = ANY (sqlc.arg(paths)::text[]);
 
--- name: Steps :many
-SELECT turn_id, call_id, seq, tool, kind, actor, state, status, code, paths, attempt, accepted_at, started_at, finished_at
-FROM calls WHERE conversation_id = $1 AND accepted_at >= sqlc.arg(since)::timestamptz
-ORDER BY accepted_at, seq, turn_id, call_id LIMIT $2;
-
 -- name: StoredByRef :one
 SELECT conversation_id, turn_id, call_id, tool, status, result, output, result_ref
 FROM calls WHERE conversation_id = $1 AND result_ref = $2 AND state = 'done' AND result IS NOT NULL;

@@ -31,9 +31,6 @@ SELECT sqlc.arg(conversation_id)::text, sqlc.arg(seq)::bigint, unnest(sqlc.arg(p
 -- name: PutPiece :exec
 INSERT INTO blobs (conversation_id, sha256, piece, data) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING;
 
--- name: Pieces :many
-SELECT piece, data FROM blobs WHERE conversation_id = $1 AND sha256 = $2 ORDER BY piece;
-
 -- name: PiecesOf :many
 SELECT sha256, piece, data FROM blobs WHERE conversation_id = $1 AND sha256 = ANY (sqlc.arg(sha256s)::bytea[])
 ORDER BY sha256, piece;
@@ -54,20 +51,6 @@ ON CONFLICT DO NOTHING;
 
 -- name: DropStaged :exec
 DELETE FROM staged WHERE id = $1;
-
--- name: Changes :many
-SELECT ch.seq, ch.path, ch.op, ch.before_sha256, ch.before_bytes, ch.after_sha256, ch.after_bytes,
-       c.turn_id, c.call_id, c.tool, c.actor, t.caller_user, c.finished_at
-FROM changes ch
-JOIN calls c ON c.conversation_id = ch.conversation_id AND c.seq = ch.seq
-JOIN turns t ON t.id = c.turn_id
-WHERE ch.conversation_id = $1 AND ch.seq > sqlc.arg(after_seq)::bigint
-ORDER BY ch.seq, ch.path LIMIT $2;
-
--- name: ChangesFrom :many
--- The history from a call on, newest first: what undoing it goes through.
-SELECT seq, path, op, before_sha256, before_bytes, after_sha256, after_bytes
-FROM changes WHERE conversation_id = $1 AND seq >= sqlc.arg(from_seq)::bigint ORDER BY seq DESC, path;
 
 -- name: OldestChanges :many
 SELECT seq, sum(before_bytes)::bigint AS bytes FROM changes WHERE conversation_id = $1

@@ -9,11 +9,6 @@ SELECT t.*, c.deleted_at AS conversation_deleted_at, c.generation AS conversatio
 FROM turns t JOIN conversations c ON c.id = t.conversation_id
 WHERE t.token_sha256 = $1;
 
--- name: Turn :one
-SELECT t.*, c.deleted_at AS conversation_deleted_at, c.generation AS conversation_generation
-FROM turns t JOIN conversations c ON c.id = t.conversation_id
-WHERE t.id = $1;
-
 -- name: AcceptFacts :one
 -- Whether the turn still takes calls, and how many of its conversation are open; read after the lock was taken.
 SELECT (t.closed_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
