@@ -14,11 +14,12 @@ import (
 )
 
 type tortureCommand struct {
-	Seconds       int    `help:"How long calls are made and things are broken." default:"60"`
-	Seed          uint64 `help:"Which calls and faults; 0 draws one, which is printed." default:"0"`
-	Conversations int    `help:"How many conversations, each with a caller of its own." default:"50"`
-	CodeWorkers   int    `help:"How many code workers; 0 runs no code." default:"2"`
-	JSON          bool   `name:"json" help:"Print the report as JSON."`
+	Seconds       int      `help:"How long calls are made and things are broken." default:"60"`
+	Seed          uint64   `help:"Which calls and faults; 0 draws one, which is printed." default:"0"`
+	Conversations int      `help:"How many conversations, each with a caller of its own." default:"50"`
+	CodeWorkers   int      `help:"How many code workers; 0 runs no code." default:"2"`
+	Faults        []string `help:"Only these kinds of fault, by the names in the report." placeholder:"KIND"`
+	JSON          bool     `name:"json" help:"Print the report as JSON."`
 }
 
 // errBreach says that the report has what must not be.
@@ -30,7 +31,7 @@ func (c *tortureCommand) Run(ctx context.Context, out io.Writer, log zerolog.Log
 		c.Seed = rand.Uint64N(1_000_000_000) + 1
 	}
 	report, err := torture.Run(ctx, torture.Config{Seconds: c.Seconds, Seed: c.Seed, Conversations: c.Conversations,
-		CodeWorkers: c.CodeWorkers, Log: log})
+		CodeWorkers: c.CodeWorkers, Faults: c.Faults, Log: log})
 	if err != nil {
 		return err
 	}

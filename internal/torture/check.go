@@ -130,6 +130,9 @@ func (c *inspection) ledger() {
 		c.breach("all-or-nothing", "the conversation counts %d bytes in %d files, and there are %d in %d", c.counts.Bytes, c.counts.Files,
 			c.counts.RealBytes, c.counts.RealFiles)
 	}
+	if c.counts.AdvisoryLocked > 1 { // a sweep may be going on
+		c.breach("lock", "%d advisory locks are held", c.counts.AdvisoryLocked)
+	}
 	if s := c.rig.Settings; c.counts.Files > s.WorkspaceFiles || c.counts.Bytes > s.WorkspaceBytes {
 		c.breach("limits", "%d bytes in %d files are past the limits", c.counts.Bytes, c.counts.Files)
 	}

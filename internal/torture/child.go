@@ -87,12 +87,15 @@ func MaybeChild() {
 	if len(os.Args) == 0 || os.Args[0] != childName {
 		return
 	}
-	if err := runChild(); err != nil {
+	if err := runChild(); err != nil && !errors.Is(err, errEnded) {
 		fmt.Fprintln(os.Stderr, childName+":", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
+
+// errEnded says that a role was told to end before it had begun, while its servers were away.
+var errEnded = errors.New("told to end")
 
 func runChild() error {
 	in := json.NewDecoder(os.Stdin)
@@ -107,6 +110,14 @@ func runChild() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	log := zerolog.New(os.Stderr).Level(zerolog.InfoLevel).With().Timestamp().Logger()
+	err := s.be(ctx, log)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return errEnded
+	}
+	return err
+}
+
+func (s spec) be(ctx context.Context, log zerolog.Logger) error {
 	switch s.Kind {
 	case kindNATS:
 		return runNATS(ctx, s, log)

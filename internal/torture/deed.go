@@ -58,8 +58,8 @@ func (d deeds) next(id string) deed {
 	r := d.random
 	pick := func() string { return paths[r.IntN(len(paths))] }
 	n := r.IntN(100)
-	if !d.code && n >= 88 {
-		n = r.IntN(88)
+	if !d.code && n >= 92 {
+		n = r.IntN(92)
 	}
 	switch {
 	case n < 20:
@@ -94,9 +94,9 @@ func (d deeds) next(id string) deed {
 		return list()
 	case n < 81:
 		return search("line")
-	case n < 85:
-		return write(newFile{fmt.Sprintf("many/%s.txt", id), fresh(r, id, true)})
 	case n < 88:
+		return write(newFile{fmt.Sprintf("many/%s.txt", id), fresh(r, id, true)})
+	case n < 92:
 		return calculate(r.IntN(1000), r.IntN(1000))
 	}
 	return d.run(id)

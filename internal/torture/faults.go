@@ -7,62 +7,84 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 )
 
 // fault is one way of breaking a fleet. It returns once what it broke is mended.
 type fault struct {
-	kind   string
+	kind string
+	// ofRole tells the faults of one process from those of servers and wires.
+	ofRole bool
 	strike func(ctx context.Context, r *rand.Rand) error
 }
 
-// strike breaks one thing after another until the time is up, and mends everything in the end.
+// strike breaks one thing after another until the time is up, roles and servers at the same time, and mends everything
+// in the end.
 func (t *torture) strike(ctx context.Context, until time.Time) error {
-	r := rand.New(rand.NewPCG(t.cfg.Seed, 0))
-	faults := t.faults()
-	order := r.Perm(len(faults)) // each kind once before any comes again
-	for n := 0; ; n++ {
-		if !sleep(ctx, time.Duration(100+r.IntN(500))*time.Millisecond) || time.Now().After(until) {
-			break
+	var servers, roles []fault
+	for _, f := range t.faults() {
+		switch {
+		case len(t.cfg.Faults) > 0 && !slices.Contains(t.cfg.Faults, f.kind):
+		case f.ofRole:
+			roles = append(roles, f)
+		default:
+			servers = append(servers, f)
 		}
+	}
+	var wg sync.WaitGroup
+	for i, faults := range [][]fault{servers, roles} {
+		if len(faults) > 0 {
+			wg.Go(func() { t.strikeWith(ctx, until, faults, rand.New(rand.NewPCG(t.cfg.Seed, uint64(i)<<32))) })
+		}
+	}
+	wg.Wait()
+	return t.rig.StartAll(ctx)
+}
+
+func (t *torture) strikeWith(ctx context.Context, until time.Time, faults []fault, r *rand.Rand) {
+	order := r.Perm(len(faults)) // each kind once before any comes again
+	for n := 0; sleep(ctx, time.Duration(100+r.IntN(600))*time.Millisecond) && time.Now().Before(until); n++ {
 		if n > 0 && n%len(faults) == 0 {
 			order = r.Perm(len(faults))
 		}
 		f := faults[order[n%len(faults)]]
 		t.fault(f.kind)
 		t.cfg.Log.Info().Str("fault", f.kind).Msg("strike")
-		if err := f.strike(ctx, r); err != nil {
+		once, cancel := context.WithTimeout(ctx, time.Minute)
+		if err := f.strike(once, r); err != nil {
 			t.breach("liveness", "", fmt.Sprintf("after the fault %s: %v", f.kind, err))
 		}
+		cancel()
 	}
-	return t.rig.StartAll(ctx)
 }
 
 func (t *torture) faults() []fault {
 	rig := t.rig
 	list := []fault{
-		{"postgres-restart", func(ctx context.Context, _ *rand.Rand) error { return rig.Postgres.Restart(ctx) }},
-		{"postgres-crash", func(ctx context.Context, r *rand.Rand) error {
+		{"postgres-restart", false, func(ctx context.Context, _ *rand.Rand) error { return rig.Postgres.Restart(ctx) }},
+		{"postgres-crash", false, func(ctx context.Context, r *rand.Rand) error {
 			if err := rig.Postgres.Kill(); err != nil {
 				return err
 			}
 			sleep(ctx, time.Duration(r.IntN(1000))*time.Millisecond)
 			return rig.Postgres.Start(ctx)
 		}},
-		{"nats-restart", func(ctx context.Context, _ *rand.Rand) error {
+		{"nats-restart", false, func(ctx context.Context, _ *rand.Rand) error {
 			return errors.Join(rig.NATS.Term(10*time.Second), rig.NATS.Start(ctx))
 		}},
-		{"nats-kill", func(ctx context.Context, r *rand.Rand) error {
+		{"nats-kill", false, func(ctx context.Context, r *rand.Rand) error {
 			if err := rig.NATS.Kill(); err != nil {
 				return err
 			}
 			sleep(ctx, time.Duration(r.IntN(1500))*time.Millisecond)
 			return rig.NATS.Start(ctx)
 		}},
-		{"nats-wiped", func(ctx context.Context, _ *rand.Rand) error { return rig.WipeNATS(ctx) }},
-		{"link-dropped", rig.link(Dropped)},
-		{"link-slow", rig.link(Slow)},
-		{"link-half-open", rig.link(HalfOpen)},
+		{"nats-wiped", false, func(ctx context.Context, _ *rand.Rand) error { return rig.WipeNATS(ctx) }},
+		{"link-dropped", false, rig.link(Dropped)},
+		{"link-slow", false, rig.link(Slow)},
+		{"link-half-open", false, rig.link(HalfOpen)},
 	}
 	for _, role := range []struct {
 		name      string
@@ -73,7 +95,7 @@ func (t *torture) faults() []fault {
 		}
 	}
 	if rig.disk != nil {
-		list = append(list, fault{"disk-full", rig.fillDisk})
+		list = append(list, fault{"disk-full", false, rig.fillDisk})
 	}
 	return list
 }
@@ -81,7 +103,7 @@ func (t *torture) faults() []fault {
 func (r *Rig) processFaults(name string, processes []*Process) []fault {
 	pick := func(random *rand.Rand) *Process { return processes[random.IntN(len(processes))] }
 	return []fault{
-		{name + "-kill", func(ctx context.Context, random *rand.Rand) error {
+		{name + "-kill", true, func(ctx context.Context, random *rand.Rand) error {
 			p := pick(random)
 			if err := p.Kill(); err != nil {
 				return err
@@ -89,11 +111,11 @@ func (r *Rig) processFaults(name string, processes []*Process) []fault {
 			sleep(ctx, time.Duration(random.IntN(800))*time.Millisecond)
 			return p.Start(ctx)
 		}},
-		{name + "-term", func(ctx context.Context, random *rand.Rand) error {
+		{name + "-term", true, func(ctx context.Context, random *rand.Rand) error {
 			p := pick(random)
 			return errors.Join(p.Term(r.Settings.Grace+5*time.Second), p.Start(ctx))
 		}},
-		{name + "-stopped", func(ctx context.Context, random *rand.Rand) error { // for longer than a lease and an AckWait
+		{name + "-stopped", true, func(ctx context.Context, random *rand.Rand) error { // for longer than a lease and an AckWait
 			p := pick(random)
 			if err := p.Pause(); err != nil {
 				return err

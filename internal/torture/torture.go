@@ -27,7 +27,9 @@ type Config struct {
 	Conversations int
 	// CodeWorkers is how many there are; with none, no code is run.
 	CodeWorkers int
-	Log         zerolog.Logger
+	// Faults are the kinds to strike with, such as "fileworker-kill"; none are all.
+	Faults []string
+	Log    zerolog.Logger
 }
 
 // torture is one run.
