@@ -15,6 +15,9 @@ import (
 	"treeline/internal/workspace"
 )
 
+// shownDiffLines is how much of its diff the text of an edit shows; the data have all that is kept.
+const shownDiffLines = 60
+
 // changeData is what calls that change files answer to programs.
 type changeData struct {
 	Revisions map[string]int64 `json:"revisions"`
@@ -189,7 +192,7 @@ func (w *Worker) editFile(ctx context.Context, c *job) (ledger.Outcome, error) {
 	}
 	changes := []ledger.Change{w.change(c, a.Path, after)}
 	data := w.changeData(c, changes, map[string][]byte{a.Path: before})
-	o := ok(fmt.Sprintf("Edited %s: now %s, revision %d.\n%s", a.Path, sizeOf(*changes[0].After), c.Seq, data.Diff), data)
+	o := ok(fmt.Sprintf("Edited %s: now %s, revision %d.\n%s", a.Path, sizeOf(*changes[0].After), c.Seq, workspace.DiffShown(data.Diff, shownDiffLines)), data)
 	o.Changes = changes
 	return o, nil
 }

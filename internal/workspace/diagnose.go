@@ -8,12 +8,14 @@ import (
 )
 
 // diagnosisBytes is how much of a file is searched for what an excerpt may have meant, thoroughBytes how long a file may
-// be for that to be done for every excerpt of a call; placeTries is how many places are looked at where the fit must
-// begin or end with a line.
+// be for that to be done for every excerpt of a call, excerptBytes how long an excerpt; placeTries is how many places are looked at where the fit must
+// begin or end with a line, costlyBytes how many bytes beyond ASCII are compared by what they look like.
 const (
 	diagnosisBytes = 8 << 20
 	thoroughBytes  = 512 << 10
+	excerptBytes   = 256 << 10
 	placeTries     = 1000
+	costlyBytes    = 1 << 20
 )
 
 // nearness keeps folded copies of a file for the excerpts of one call that are not in it.
@@ -21,12 +23,15 @@ type nearness struct {
 	folded map[folding][]byte
 	// asked is how many excerpts were looked for.
 	asked int
+	// costly is how much of the window is folded where characters are; 0 is not known yet.
+	costly int
 }
 
-// thorough reports whether there is time to guess at one more excerpt: always at the first, in a long file at no other.
-func (x *excerpts) thorough() bool {
+// thorough reports whether there is time to guess at one more excerpt: in a long file only at the first, and at none that
+// is long itself.
+func (x *excerpts) thorough(find string) bool {
 	x.near.asked++
-	return x.near.asked == 1 || len(x.norm) <= thoroughBytes
+	return len(find) <= excerptBytes && (x.near.asked == 1 || len(x.norm) <= thoroughBytes)
 }
 
 // cause is a way in which an excerpt can miss its place, and how it is put to a model.
@@ -51,10 +56,36 @@ func causes() []cause {
 // window is the part of the file that is searched.
 func (x *excerpts) window() []byte { return x.norm[:min(len(x.norm), diagnosisBytes)] }
 
+// windowOf is the part that is folded: less of the window where characters are costly to fold.
+func (x *excerpts) windowOf(f folding) []byte {
+	window := x.window()
+	if f&foldChars == 0 {
+		return window
+	}
+	if x.near.costly == 0 {
+		x.near.costly = costlyEnd(window)
+	}
+	return window[:x.near.costly]
+}
+
+// costlyEnd gives where costlyBytes bytes of text beyond ASCII have come, or else its end.
+func costlyEnd(text []byte) int {
+	n := 0
+	for i, c := range text {
+		if c < utf8.RuneSelf {
+			continue
+		}
+		if n++; n > costlyBytes && utf8.RuneStart(c) {
+			return i
+		}
+	}
+	return len(text)
+}
+
 func (x *excerpts) foldedBy(f folding) []byte {
 	b, ok := x.near.folded[f]
 	if !ok {
-		b = f.fold(x.window())
+		b = f.fold(x.windowOf(f))
 		x.near.folded[f] = b
 	}
 	return b
@@ -89,7 +120,7 @@ func (x *excerpts) findFolded(text string, f folding, whole bool) (place, bool) 
 
 // unfolded gives the place in norm of a stretch of the folded file, with the blanks folded away round it that count.
 func (x *excerpts) unfolded(f folding, from, to int, fromStart, toEnd bool) place {
-	start, end := f.unfold(x.window(), from, to)
+	start, end := f.unfold(x.windowOf(f), from, to)
 	if fromStart {
 		start = bytes.LastIndexByte(x.norm[:start], '\n') + 1
 	}
@@ -116,7 +147,7 @@ func (x *excerpts) meantBy(find string, thorough bool) (nearMiss, bool) {
 	}
 	for _, c := range causes() {
 		if p, ok := x.findFolded(find, c.folding, false); ok {
-			return nearMiss{p, sayOnly("find", c.words, c.folding, find, string(x.norm[p.start:p.end]))}, true
+			return nearMiss{p, x.sayOnly("find", c.words, c.folding, find, string(x.norm[p.start:p.end]), x.line(p.start)+1)}, true
 		}
 	}
 	return nearMiss{}, false
@@ -221,8 +252,8 @@ func (x *excerpts) nearestTo(find string, thorough bool) (candidate, bool) {
 	if !telling(folded, agreed) || agreed == len(folded) {
 		return candidate{}, false
 	}
-	start, _ := f.unfold(x.window(), from, from)
-	to, _ := f.unfold(x.window(), from+agreed, from+agreed)
+	start, _ := f.unfold(x.windowOf(f), from, from)
+	to, _ := f.unfold(x.windowOf(f), from+agreed, from+agreed)
 	return candidate{start, to, folded[agreed:], true}, true
 }
 
@@ -248,19 +279,4 @@ func (x *excerpts) linesOf(text string, closed bool) (lines []int, more int) {
 	}
 	at, count := occurrences(x.window(), []byte(text), tellLines)
 	return x.lineNumbers(at), count - len(at)
-}
-
-// equalLines finds the lines whose text is the given one.
-func (x *excerpts) equalLines(text string) (lines []int, more int) {
-	for i := range x.doc.Lines {
-		if string(x.doc.Text(i+1)) != text {
-			continue
-		}
-		if len(lines) < tellLines {
-			lines = append(lines, i+1)
-		} else {
-			more++
-		}
-	}
-	return lines, more
 }

@@ -18,8 +18,8 @@ const (
 	foldCase                         // upper and lower case
 )
 
-// segmentBytes bounds one character with its marks, so that no run of marks is gone over twice.
-const segmentBytes = 128
+// segmentBytes bounds one character with the marks that are composed with it.
+const segmentBytes = 32
 
 // fold gives text folded. Time and space are linear in text.
 func (f folding) fold(text []byte) []byte {
@@ -64,7 +64,7 @@ func (f folding) appendUnit(to, text []byte, at int) ([]byte, int) {
 	if f&foldChars == 0 {
 		return utf8.AppendRune(to, f.lower(r)), n
 	}
-	if standsAlone(text[at:], n) {
+	if r >= firstMark && !norm.NFC.Properties(text[at:]).BoundaryBefore() || standsAlone(text[at:], r, n) {
 		return f.appendPlain(to, r), n
 	}
 	return f.appendSegment(to, text[at:])
@@ -84,15 +84,22 @@ func (f folding) lower(r rune) rune {
 	return r
 }
 
-// standsAlone reports whether the character of n bytes at the beginning of text is composed already and has no marks.
-func standsAlone(text []byte, n int) bool {
-	if text[0] >= utf8.RuneSelf && norm.NFC.QuickSpan(text[:n]) != n {
+// firstMark is the first character that can belong to one before it; all before it are composed already.
+const firstMark = '\u0300'
+
+// standsAlone reports whether r, the n bytes at the beginning of text, is composed already and has no marks.
+func standsAlone(text []byte, r rune, n int) bool {
+	if r >= firstMark && norm.NFC.Properties(text).Decomposition() != nil && norm.NFC.QuickSpan(text[:n]) != n {
 		return false
 	}
-	return n == len(text) || text[n] < utf8.RuneSelf || norm.NFC.Properties(text[n:]).BoundaryBefore()
+	if n == len(text) || text[n] < utf8.RuneSelf {
+		return true
+	}
+	next, _ := utf8.DecodeRune(text[n:])
+	return next < firstMark || norm.NFC.Properties(text[n:]).BoundaryBefore()
 }
 
-// appendSegment folds one character and its marks.
+// appendSegment folds one character and the marks that are composed with it; marks beyond stand for themselves.
 func (f folding) appendSegment(to, text []byte) ([]byte, int) {
 	part := text[:min(len(text), segmentBytes)]
 	for len(part) > 0 && len(part) < len(text) && !utf8.RuneStart(text[len(part)]) {

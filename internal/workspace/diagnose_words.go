@@ -26,17 +26,21 @@ func refuseNotFound(x *excerpts, e Edit) *call.Refusal {
 		b.WriteString(` The file is empty; insert with {"startLine": 1, "endLine": 0, "anchor": "", "text": "new lines"}.`)
 		return call.Refuse(call.TextNotFound, "%s", b.String())
 	}
-	b.WriteString(x.sayFirstLine(find))
 	start, focus, lines := -1, 0, strings.Count(find, "\n")+1
-	thorough := x.thorough()
+	thorough := x.thorough(find)
 	if m, ok := x.meantBy(find, thorough); ok {
-		head, _ := shared(find, string(x.norm[m.place.start:m.place.end]))
+		there := string(x.norm[m.place.start:m.place.end])
+		head, _ := shared(find, there)
 		start, focus = m.place.start, m.place.start+head
-		lines = bytes.Count(x.norm[m.place.start:m.place.end], []byte{'\n'}) + 1
-		fmt.Fprintf(&b, "%s The place meant seems to be line %d.", m.words, x.line(start)+1)
-	} else if c, ok := x.nearestTo(find, thorough); ok {
-		start, focus = c.from, c.to
-		b.WriteString(x.sayDifference(c))
+		lines = strings.Count(strings.TrimSuffix(there, "\n"), "\n") + 1
+		at := x.line(start) + 1
+		fmt.Fprintf(&b, "%s%s The place meant seems to %s line %d.", x.sayFirstLines(find, at), m.words, beAt(lines), at)
+	} else {
+		b.WriteString(x.sayFirstLine(find))
+		if c, ok := x.nearestTo(find, thorough); ok {
+			start, focus = c.from, c.to
+			b.WriteString(x.sayDifference(c))
+		}
 	}
 	b.WriteString(x.sayAlready(lf(*e.Replace)))
 	if start < 0 {
@@ -74,6 +78,26 @@ func (x *excerpts) sayFirstLine(find string) string {
 		return ""
 	}
 	return " Its first line is nowhere in the file."
+}
+
+// sayFirstLines tells on which lines the first line of an excerpt is besides the one that is meant, from 1.
+func (x *excerpts) sayFirstLines(find string, meant int) string {
+	first, _, several := strings.Cut(find, "\n")
+	if !several || strings.TrimSpace(first) == "" {
+		return ""
+	}
+	at, more := x.linesOf(first, true)
+	if more == 0 && (len(at) == 0 || len(at) == 1 && at[0] == meant) {
+		return ""
+	}
+	return fmt.Sprintf(" Its first line is on %s %s.", word(len(at)+more, "line"), numberList(at, more))
+}
+
+func beAt(lines int) string {
+	if lines == 1 {
+		return "be"
+	}
+	return "begin on"
 }
 
 func textOnly(skipped int) string {
@@ -121,54 +145,25 @@ func (x *excerpts) sayAlready(replace string) string {
 	return fmt.Sprintf(" The new text is already there, on line %d: the edit may have been made before.", line+1)
 }
 
-// anchorHint tells where the anchor's text is, or how it misses the line that it names.
-func (x *excerpts) anchorHint(line int, anchor string) string {
-	text := strings.TrimSuffix(lf(anchor), "\n")
-	if strings.Contains(text, "\n") {
-		return " anchor is the text of one line, and this one has several: give the first of them."
-	}
-	if at, more := x.equalLines(text); len(at) > 0 && text != "" {
-		return fmt.Sprintf(" The anchor's text is on %s %s instead.", word(len(at)+more, "line"), numberList(at, more))
-	}
-	if stripped, ok := withoutNumbers(text); ok {
-		words := " anchor has the number<TAB> prefix that a read puts before each line; leave the number out."
-		if line <= len(x.doc.Lines) && stripped == string(x.doc.Text(line)) {
-			return words
-		}
-		return words + x.anchorHint(line, stripped)
-	}
-	if line <= len(x.doc.Lines) {
-		here := string(x.doc.Text(line))
-		for _, c := range causes() {
-			if c.folding.equal(text, here) {
-				return sayOnly("anchor", c.words, c.folding, text, here)
-			}
-		}
-	}
-	for _, c := range causes() {
-		if c.folding&foldSpace != 0 {
-			continue // what joins lines says nothing about one
-		}
-		if p, ok := x.findFolded(text, c.folding, true); ok {
-			n := x.line(p.start) + 1
-			return fmt.Sprintf(" The anchor's text is on no line, but line %d differs from it only in %s:%s\n", n, c.words,
-				x.show([]int{n}, 1))
-		}
-	}
-	return " The anchor's text is on no line of the file."
-}
-
 func (f folding) equal(a, b string) bool {
 	return bytes.Equal(f.fold([]byte(a)), f.fold([]byte(b)))
 }
 
-// sayOnly names the cause and the characters that differ.
-func sayOnly(what, words string, f folding, given, there string) string {
-	pairs := differing(what, f, given, there)
-	if len(pairs) == 0 {
-		return fmt.Sprintf(" %s differs only in %s.", what, words)
+// sayOnly names the cause and what differs: there is in the file and begins on line.
+func (x *excerpts) sayOnly(what, words string, f folding, given, there string, line int) string {
+	var told []string
+	if f&^foldIndent == foldTrailing {
+		told = trailing(what, given, there, line)
+		given, there = trimLines(given), trimLines(there)
+		f &^= foldTrailing
 	}
-	return fmt.Sprintf(" %s differs only in %s: %s.", what, words, strings.Join(pairs, "; "))
+	if f != 0 {
+		told = append(differing(what, f, given, there), told...)
+	}
+	if len(told) == 0 {
+		return fmt.Sprintf(" It differs only in %s.", words)
+	}
+	return fmt.Sprintf(" It differs only in %s: %s.", words, strings.Join(told, "; "))
 }
 
 // describe names characters by their code points, and blanks by how many they are.

@@ -185,3 +185,20 @@ func (w *diffWriter) text() (string, bool) {
 	}
 	return strings.Join(w.lines, "\n") + "\n", w.clipped
 }
+
+// DiffShown gives a diff as a model is shown it: at most so many lines of it, said where it goes on, and without the "\r"
+// of a line's ending.
+func DiffShown(diff string, most int) string {
+	const open = `\ No newline`
+	lines := strings.Split(strings.TrimSuffix(diff, "\n"), "\n")
+	cut := len(lines) > most
+	for i := range min(len(lines), most) {
+		if i+1 == len(lines) || !strings.HasPrefix(lines[i+1], open) { // a line without an ending has no "\r" but its own
+			lines[i] = strings.TrimSuffix(lines[i], "\r")
+		}
+	}
+	if !cut {
+		return strings.Join(lines, "\n")
+	}
+	return strings.Join(lines[:most], "\n") + "\n" + cutNotice("the diff goes on; read_file shows the file as it is now")
+}

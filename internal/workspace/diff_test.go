@@ -58,6 +58,28 @@ func TestDiffIsCutToItsLines(t *testing.T) {
 	}
 }
 
+func TestDiffShown(t *testing.T) {
+	for _, c := range []struct {
+		name, diff string
+		most       int
+		want       string
+	}{
+		{"nothing", "", 3, ""},
+		{"as many lines as may be", "-a\n+b\n c\n", 3, "-a\n+b\n c"},
+		{"one more", "-a\n+b\n c\n d\n", 3, "-a\n+b\n c\n[cut here: the diff goes on; read_file shows the file as it is now]"},
+		{"endings of CRLF", "-a\r\n+b\r\n", 3, "-a\n+b"},
+		{"a lone CR before an ending", "-a\r\r\n+a\r\n", 3, "-a\r\n+a"},
+		{"a lone CR without an ending", "-a\n+a\r\n\\ No newline at end of file\n", 3, "-a\n+a\r\n\\ No newline at end of file"},
+		{"a diff that was cut before", "-a\n(the diff is cut here: 9 more lines not shown)", 3, "-a\n(the diff is cut here: 9 more lines not shown)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := DiffShown(c.diff, c.most); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestDiffShowsLongLinesWhereTheyDiffer(t *testing.T) {
 	long := strings.Repeat("é", 4000)
 	got, cut := Diff("f", []byte(long+"one"+long), []byte(long+"two"+long), 200)

@@ -67,15 +67,16 @@ func (x *excerpts) body(p int) int {
 }
 
 func planTextEdits(x *excerpts, edits []Edit, guard editGuard) ([]byte, *call.Refusal) {
-	perEdit, r := locateAll(x, edits)
-	if r != nil {
-		return nil, r
-	}
+	perEdit, wrong := locateAll(x, edits)
 	spans := merged(perEdit)
 	for i := 1; i < len(spans); i++ {
 		if spans[i].start < spans[i-1].end {
-			return nil, refuseTextOverlap(x, spans[i-1], spans[i])
+			wrong.add(-1, refuseTextOverlap(x, spans[i-1], spans[i]))
+			break
 		}
+	}
+	if r := wrong.refusal(); r != nil {
+		return nil, r
 	}
 	if guard.whole != nil && len(spans) > 0 && spans[0].start == 0 && spans[0].end == len(x.norm) {
 		return nil, guard.whole()
@@ -84,15 +85,16 @@ func planTextEdits(x *excerpts, edits []Edit, guard editGuard) ([]byte, *call.Re
 }
 
 // locateAll finds what every edit replaces. Edits that fail are told together, so that one more call can mend them all.
-func locateAll(x *excerpts, edits []Edit) ([][]span, *call.Refusal) {
+func locateAll(x *excerpts, edits []Edit) ([][]span, failures) {
 	var perEdit [][]span
-	var failed failures
+	wrong := failures{edits: len(edits)}
 	covered := 0
 	for i, e := range edits {
 		// Hits that cover more than the file overlap somewhere: no more of them are needed to say so.
 		found, r := locate(x, i, e, covered <= len(x.norm))
 		if r != nil {
-			if failed.add(i, r) {
+			wrong.add(i, r)
+			if wrong.enough(i, call.TextNotFound, call.TextNotUnique) {
 				break
 			}
 			continue
@@ -102,7 +104,7 @@ func locateAll(x *excerpts, edits []Edit) ([][]span, *call.Refusal) {
 			covered += len(found) * (found[0].end - found[0].start)
 		}
 	}
-	return perEdit, failed.refusal(len(edits))
+	return perEdit, wrong
 }
 
 // locate finds what edit i replaces, as offsets in norm. Without keep it only checks that it may.

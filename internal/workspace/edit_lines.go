@@ -17,11 +17,15 @@ type lineEdit struct {
 
 func (l lineEdit) inserts() bool { return l.end < l.start }
 
+func lineEditOf(i int, e Edit) lineEdit {
+	return lineEdit{*e.StartLine, *e.EndLine, i, *e.Anchor, *e.Text}
+}
+
 // lineEdits gives checked edits in the order of the file: at one place inserts as given, then what replaces it.
 func lineEdits(edits []Edit) []lineEdit {
 	list := make([]lineEdit, len(edits))
 	for i, e := range edits {
-		list[i] = lineEdit{*e.StartLine, *e.EndLine, i, *e.Anchor, *e.Text}
+		list[i] = lineEditOf(i, e)
 	}
 	slices.SortFunc(list, func(a, b lineEdit) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.edit, b.edit))
@@ -46,98 +50,20 @@ func checkOverlap(list []lineEdit) *call.Refusal {
 
 func planLineEdits(d Document, edits []Edit, guard editGuard) ([]byte, *call.Refusal) {
 	list := lineEdits(edits)
-	if r := checkRanges(d, list); r != nil {
-		return nil, r
-	}
-	if guard.whole != nil {
+	wrong := checkRanges(d, edits)
+	if guard.whole != nil && wrong.none() {
 		for _, l := range list {
 			if l.start == 1 && l.end == len(d.Lines) && !l.inserts() {
 				return nil, guard.whole()
 			}
 		}
 	}
-	if r := checkAnchors(d, edits); r != nil {
-		return nil, r
-	}
-	if r := checkRepeats(d, list); r != nil {
+	meant := checkAnchors(d, edits, &wrong)
+	checkRepeats(d, meant, &wrong)
+	if r := wrong.refusal(); r != nil {
 		return nil, r
 	}
 	return replaceLines(d, list), nil
-}
-
-// checkRanges refuses ranges that reach past the file; an insert may stand right behind its last line.
-func checkRanges(d Document, list []lineEdit) *call.Refusal {
-	var outside []lineEdit
-	for _, l := range list {
-		if l.end > len(d.Lines) || l.start > len(d.Lines)+1 {
-			outside = append(outside, l)
-		}
-	}
-	if len(outside) == 0 {
-		return nil
-	}
-	return refuseOutOfFile(d, outside)
-}
-
-// checkAnchors compares the anchors with their lines, in the order in which the edits were given.
-func checkAnchors(d Document, edits []Edit) *call.Refusal {
-	var failed failures
-	var x *excerpts
-	for i, e := range edits {
-		l := lineEdit{*e.StartLine, *e.EndLine, i, *e.Anchor, *e.Text}
-		if anchored(d, l) {
-			continue
-		}
-		if x == nil {
-			x = newExcerpts(d.Bytes())
-		}
-		if failed.add(i, refuseAnchor(x, l)) {
-			break
-		}
-	}
-	return failed.refusal(len(edits))
-}
-
-// anchored reports whether the anchor is the text of the edit's first line. A newline that closes the anchor is let
-// pass: no line's text has one, so it cannot mean another line.
-func anchored(d Document, l lineEdit) bool {
-	line := ""
-	if l.start <= len(d.Lines) {
-		line = string(d.Text(l.start))
-	}
-	return isLine(line, l.anchor)
-}
-
-func isLine(line, anchor string) bool {
-	return line == anchor || line == strings.TrimSuffix(lf(anchor), "\n")
-}
-
-// checkRepeats refuses a replacement whose last line retypes the line after the range, which would then stand twice.
-func checkRepeats(d Document, list []lineEdit) *call.Refusal {
-	for i, l := range list {
-		lines := newLines(l.text)
-		if l.inserts() || len(lines) == 0 || l.end >= len(d.Lines) {
-			continue
-		}
-		last, next := lines[len(lines)-1], string(d.Text(l.end+1))
-		if last != next || last == string(d.Text(l.end)) || !hasWord(last) || movesNext(list[i+1:], l.end+1, next) {
-			continue
-		}
-		return refuseRepeat(l, next)
-	}
-	return nil
-}
-
-// movesNext reports whether another edit of the call replaces the line after a range by something else, so that
-// retyping it there moves it and does not repeat it.
-func movesNext(later []lineEdit, line int, text string) bool {
-	for _, l := range later {
-		if l.start != line || !l.inserts() {
-			first := newLines(l.text)
-			return l.start == line && (len(first) == 0 || first[0] != text)
-		}
-	}
-	return false
 }
 
 func hasWord(s string) bool {

@@ -34,37 +34,6 @@ func plural(n int, one string) string {
 	return number(n) + " " + one + "s"
 }
 
-// failures gathers the refusals of single edits of one call.
-type failures struct {
-	edits []int
-	list  []*call.Refusal
-}
-
-// add reports whether enough were gathered.
-func (f *failures) add(edit int, r *call.Refusal) bool {
-	f.edits, f.list = append(f.edits, edit), append(f.list, r)
-	return len(f.list) == tellFailures
-}
-
-// refusal joins what was gathered for a call of so many edits: the first one's code, the words of all.
-func (f *failures) refusal(edits int) *call.Refusal {
-	if len(f.list) == 0 {
-		return nil
-	}
-	if edits == 1 {
-		return f.list[0]
-	}
-	var b strings.Builder
-	b.WriteString("Nothing was changed, in none of the edits.")
-	for i, r := range f.list {
-		fmt.Fprintf(&b, "\nEdit %d of %d (%s): %s", f.edits[i]+1, edits, r.Code, r.Text)
-	}
-	if len(f.list) == tellFailures && f.edits[tellFailures-1] < edits-1 {
-		b.WriteString("\nThe edits after that were not looked at.")
-	}
-	return &call.Refusal{Code: f.list[0].Code, Text: b.String()}
-}
-
 func refuseNoEdits() *call.Refusal {
 	return call.Refuse(call.InvalidArguments, "edits: expected at least one edit, got none. Example: %s", exampleText)
 }
@@ -78,9 +47,9 @@ func refuseMixedKinds(edits []Edit, at int) *call.Refusal {
 	if edits[at].byText() && edits[at].byLine() {
 		what = fmt.Sprintf("edit %d has fields of both", at+1)
 	}
-	return call.Refuse(call.MixedEditKinds, "Every edit of one call is by text (find, replace) or every one is by line "+
-		"(startLine, endLine, anchor, text); %s. Use one of the two for all, or send two calls: first the line edits, then the "+
-		"text edits, whose find does not depend on line numbers.", what)
+	return call.Refuse(call.MixedEditKinds, "Nothing was changed: every edit of one call is by text (find, replace) or every one "+
+		"is by line (startLine, endLine, anchor, text); %s. Use one of the two for all, or send two calls: first the line edits, "+
+		"then the text edits, whose find does not depend on line numbers.", what)
 }
 
 func kindName(e Edit) string {
@@ -138,61 +107,26 @@ func times(n int) string {
 }
 
 func refuseTextOverlap(x *excerpts, a, b span) *call.Refusal {
-	return call.Refuse(call.RangesOverlap, "Edits %d and %d replace the same text: they meet on line %d. Reading the file again "+
+	return call.Refuse(call.RangesOverlap, "edits %d and %d replace the same text: they meet on line %d. Reading the file again "+
 		"does not cure this. Make one edit of the two, or choose excerpts that share nothing.%s",
 		min(a.edit, b.edit)+1, max(a.edit, b.edit)+1, x.line(b.start)+1, x.show([]int{x.line(b.start) + 1}, 1))
 }
 
-func (l lineEdit) String() string {
+func (l lineEdit) String() string { return fmt.Sprintf("edit %d (%s)", l.edit+1, l.place()) }
+
+func (l lineEdit) place() string {
 	switch {
 	case l.inserts():
-		return fmt.Sprintf("edit %d (insert before line %d)", l.edit+1, l.start)
+		return fmt.Sprintf("insert before line %d", l.start)
 	case l.start == l.end:
-		return fmt.Sprintf("edit %d (line %d)", l.edit+1, l.start)
+		return fmt.Sprintf("line %d", l.start)
 	}
-	return fmt.Sprintf("edit %d (lines %d to %d)", l.edit+1, l.start, l.end)
+	return fmt.Sprintf("lines %d to %d", l.start, l.end)
 }
 
 func refuseLineOverlap(a, b lineEdit) *call.Refusal {
-	return call.Refuse(call.RangesOverlap, "The ranges of %s and %s overlap. All line numbers mean the file as it was before the "+
+	return call.Refuse(call.RangesOverlap, "Nothing was changed: the ranges of %s and %s overlap. All line numbers mean the file as it was before the "+
 		"call, so reading it again does not cure this. Make one edit of the two; ranges that only touch are fine.", a, b)
-}
-
-func refuseOutOfFile(d Document, outside []lineEdit) *call.Refusal {
-	var names []string
-	for _, l := range outside[:min(len(outside), tellFailures)] {
-		names = append(names, l.String())
-	}
-	n := len(d.Lines)
-	return call.Refuse(call.RangeOutOfFile, "The file has %s; outside it: %s. To add lines behind the last one: "+
-		`{"startLine": %d, "endLine": %d, "anchor": "", "text": "new lines"}.`, plural(n, "line"), strings.Join(names, ", "), n+1, n)
-}
-
-func refuseAnchor(x *excerpts, l lineEdit) *call.Refusal {
-	if l.end > l.start && isLine(string(x.doc.Text(l.end)), l.anchor) {
-		return call.Refuse(call.AnchorIsLastLine, "anchor is the text of line %d, the last line of the range; it must be that of the "+
-			"first, line %d. Reading the file again does not cure this: send the same edit with the text of line %d as anchor:%s",
-			l.end, l.start, l.start, x.show([]int{l.start}, 1))
-	}
-	var b strings.Builder
-	if l.start > len(x.doc.Lines) {
-		fmt.Fprintf(&b, `Line %d is right behind the last line and has no text: there anchor is "".`, l.start)
-	} else {
-		fmt.Fprintf(&b, "anchor is not the text of line %d.", l.start)
-	}
-	b.WriteString(x.anchorHint(l.start, l.anchor))
-	if l.start <= len(x.doc.Lines) {
-		fmt.Fprintf(&b, " Line %d is now:%s", l.start, x.show([]int{l.start}, 1))
-	}
-	return call.Refuse(call.AnchorMoved, "%s", b.String())
-}
-
-func refuseRepeat(l lineEdit, next string) *call.Refusal {
-	extended := fmt.Sprintf(`"startLine": %d, "endLine": %d`, l.start, l.end+1)
-	return call.Refuse(call.RepeatsNextLine, "text ends in the line that follows the range anyway, so it would be there twice. "+
-		"Line %d, right behind %s, is:\n%d\t%s\nIf text is to take its place, extend the range by that line: {%s, and the same "+
-		"anchor and text}. If not, leave that line out of text. (If you do want it twice: extend the range to line %d and end "+
-		"text in that line twice.)", l.end+1, l, l.end+1, clip(next, 0), extended, l.end+1)
 }
 
 // lineNumbers gives the lines, from 1, of offsets in norm, each once.
