@@ -43,6 +43,9 @@ func OpenSandbox(cfg SandboxConfig) (Sandbox, error) {
 // stays the caller's to close.
 func CodeWorker(ctx context.Context, cfg Config, own codeworker.Config, driver sandbox.Driver) error {
 	report, err := driver.Probe(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err() // told to end meanwhile, which says nothing of the sandbox
+	}
 	if err != nil {
 		return fmt.Errorf("start the code worker: %w", err)
 	}
