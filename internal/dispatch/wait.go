@@ -49,7 +49,7 @@ func (d *Dispatcher) wait(ctx context.Context, w *waiter, a Answer, most time.Du
 		again := d.queue.Again()
 		if w.look {
 			w.look = false
-			got, err := d.lookup(ctx, w.key)
+			got, err := d.look(ctx, w.key)
 			if errors.Is(err, ledger.ErrNotThere) {
 				return a, outage.ErrForgotten
 			}
@@ -68,14 +68,13 @@ func (d *Dispatcher) wait(ctx context.Context, w *waiter, a Answer, most time.Du
 			w.look = true
 		case body := <-w.told:
 			var res call.Result
-			if err := json.Unmarshal(body, &res); err != nil {
-				return a, fmt.Errorf("read what was told of %s: %w", w.key, err)
-			}
-			if res.CallID != w.key.Call || res.TurnID != w.key.Turn || res.ConversationID != w.key.Conversation {
+			if err := json.Unmarshal(body, &res); err != nil ||
+				res.CallID != w.key.Call || res.TurnID != w.key.Turn || res.ConversationID != w.key.Conversation {
 				continue // somebody else's, sent under this call's subject
 			}
 			if res.Data == nil { // told short: the ledger has it whole
-				return d.lookup(ctx, w.key)
+				w.look = true
+				continue
 			}
 			a.Result, a.State = &res, string(ledger.Done)
 			return a, nil
@@ -83,12 +82,18 @@ func (d *Dispatcher) wait(ctx context.Context, w *waiter, a Answer, most time.Du
 	}
 }
 
-// keptWithin bounds the last look of a wait.
-const keptWithin = 5 * time.Second
+// lookWithin bounds one look of a wait at the ledger.
+const lookWithin = 5 * time.Second
+
+func (d *Dispatcher) look(ctx context.Context, k call.Key) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	return d.lookup(ctx, k)
+}
 
 // kept is the answer to a caller that will not wait longer: what it says is on the database's disk.
 func (d *Dispatcher) kept(ctx context.Context, k call.Key) (Answer, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keptWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookWithin)
 	defer cancel()
 	if err := d.ledger.Flush(ctx); err != nil {
 		return Answer{}, err

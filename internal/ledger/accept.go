@@ -126,15 +126,33 @@ func (l *Ledger) accept(ctx context.Context, t *tx, tn turn.Turn, calls []NewCal
 			}
 		}
 	}
+	if len(calls) > 1 && fresh < len(calls) { // all or none of a step: it is looked at before it is committed
+		if err := w.p.Send(ctx, t.conn); err != nil {
+			return nil, fmt.Errorf("write the calls: %w", err)
+		}
+		if metAnother(calls, known, written) {
+			return nil, errMoved
+		}
+		w.p = t.pipeline()
+	}
 	if err := t.commit(ctx, w.p); err != nil {
 		return nil, fmt.Errorf("write the calls: %w", err)
 	}
-	for i, c := range calls {
-		if known[i] == nil && c.Done != nil && written[i] == 0 {
-			return nil, errMoved // the same call came twice at once, and the other one wrote it: look again
-		}
+	if metAnother(calls, known, written) {
+		return nil, errMoved
 	}
 	return out, nil
+}
+
+// metAnother reports that the same call came twice at once, and the other one wrote it: what became of it is to be looked
+// at again.
+func metAnother(calls []NewCall, known []*Accepted, written []int64) bool {
+	for i, c := range calls {
+		if known[i] == nil && c.Done != nil && written[i] == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // sight is what an accept sees once it has the lock.

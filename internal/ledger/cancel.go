@@ -26,7 +26,8 @@ type Cancelling struct {
 }
 
 // Cancel ends a waiting call at once, releasing the next if it was the head, and marks a running one. Cancelling what is
-// done changes nothing and gives its result. ErrNotThere: the turn has no such call.
+// done changes nothing and gives its result. ErrNotThere: the turn has no such call. It returns the refusal
+// conversation_deleted where the conversation is gone.
 func (l *Ledger) Cancel(ctx context.Context, conversation, turnID, callID string) (Cancelling, error) {
 	var out Cancelling
 	err := l.inTx(ctx, "cancel the call", func(q *db.Queries) error {
@@ -43,6 +44,9 @@ func (l *Ledger) Cancel(ctx context.Context, conversation, turnID, callID string
 		}
 		switch State(c.State) {
 		case Done:
+			if c.Result == nil {
+				return refuseDeleted() // and restored since the caller last looked
+			}
 			out.Result = &call.Result{}
 			return json.Unmarshal(c.Result, out.Result)
 		case Running:

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"treeline/internal/store/db"
@@ -13,12 +14,11 @@ func (l *Ledger) pruneHistories(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for long histories: %w", err)
 	}
+	var errs []error
 	for _, id := range ids {
-		if err := l.pruneHistory(ctx, id); err != nil {
-			return err
-		}
+		errs = append(errs, l.pruneHistory(ctx, id))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (l *Ledger) pruneHistory(ctx context.Context, conversation string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -65,74 +66,98 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	})
 }
 
-// stuck releases the oldest call of each conversation of which nothing is released or running.
+// publish publishes events, until one cannot be: each comes up again by itself.
+func (s *Sweeper) publish(ctx context.Context, events []Event) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(tellAtOnce)
+	for _, e := range events {
+		g.Go(func() error { return s.bus.PublishEvent(ctx, e) })
+	}
+	return g.Wait()
+}
+
+// stuck releases the oldest call of each conversation of which nothing is released or running. One that cannot be released
+// now keeps no other waiting.
 func (s *Sweeper) stuck(ctx context.Context) error {
 	ids, err := s.l.q.Stuck(ctx, sweepBatch)
 	if err != nil {
 		return fmt.Errorf("look for stuck conversations: %w", err)
 	}
+	var errs []error
+	var events []Event
 	for _, id := range ids {
-		var next *Event
-		err := s.l.inTx(ctx, "release a stuck conversation", func(q *db.Queries) error {
-			next = nil
-			if _, err := lock(ctx, q, id); err != nil {
-				return err
-			}
-			var err error
-			next, err = releaseNext(ctx, q, id, 0)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if next == nil {
-			continue
-		}
-		s.log.Warn().Str("conversation", id).Int64("seq", next.Seq).Msg("released a conversation that nothing else would have")
-		if err := s.bus.PublishEvent(ctx, *next); err != nil {
-			return err
+		next, err := s.release(ctx, id)
+		errs = append(errs, err)
+		if next != nil {
+			s.log.Warn().Str("conversation", id).Int64("seq", next.Seq).Msg("released a conversation that nothing else would have")
+			events = append(events, *next)
 		}
 	}
-	return nil
+	return errors.Join(append(errs, s.publish(ctx, events))...)
 }
 
-// released publishes again the events of calls that have been ready for long.
+func (s *Sweeper) release(ctx context.Context, conversation string) (next *Event, err error) {
+	err = s.l.inTx(ctx, "release a stuck conversation", func(q *db.Queries) error {
+		next = nil
+		if _, err := lock(ctx, q, conversation); err != nil {
+			return err
+		}
+		var err error
+		next, err = releaseNext(ctx, q, conversation, 0)
+		return err
+	})
+	return next, err
+}
+
+// released publishes again the events of calls that have been ready for long: batch after batch, since of a lost stream
+// these may be many.
 func (s *Sweeper) released(ctx context.Context) error {
-	rows, err := s.l.q.OldReleased(ctx, sweepBatch)
-	if err != nil {
-		return fmt.Errorf("look for calls that nobody took: %w", err)
-	}
-	for _, r := range rows {
-		err := s.bus.PublishEvent(ctx, Event{Conversation: r.ConversationID, Turn: r.TurnID, Call: r.CallID, Lane: r.Lane,
-			Seq: r.Seq, Generation: r.Generation})
+	for range mostBatches {
+		rows, err := s.l.q.OldReleased(ctx, sweepBatch)
 		if err != nil {
+			return fmt.Errorf("look for calls that nobody took: %w", err)
+		}
+		events := make([]Event, len(rows))
+		for i, r := range rows {
+			events[i] = Event{Conversation: r.ConversationID, Turn: r.TurnID, Call: r.CallID, Lane: r.Lane, Seq: r.Seq, Generation: r.Generation}
+		}
+		if err := s.publish(ctx, events); err != nil || len(rows) < sweepBatch {
 			return err
 		}
 	}
 	return nil
 }
 
-// expired takes back calls whose worker let the lease run out, or ends them after the last attempt.
+// expired takes back calls whose worker let the lease run out, or ends them after the last attempt. One that cannot be now
+// keeps no other waiting.
 func (s *Sweeper) expired(ctx context.Context) error {
 	rows, err := s.l.q.Expired(ctx, sweepBatch)
 	if err != nil {
 		return fmt.Errorf("look for leases that ran out: %w", err)
 	}
+	var errs []error
+	var events []Event
 	for _, r := range rows {
 		key := call.Key{Conversation: r.ConversationID, Turn: r.TurnID, Call: r.CallID}
 		if s.BetweenReadAndWrite != nil {
 			s.BetweenReadAndWrite(key)
 		}
-		if err := s.takeOver(ctx, key, r); err != nil && !errors.Is(err, ErrFenced) {
-			return err
+		next, err := s.takeOver(ctx, key, r)
+		if next != nil {
+			events = append(events, *next)
+		}
+		var gone *call.Refusal // the conversation was deleted meanwhile
+		if !errors.Is(err, ErrFenced) && !errors.As(err, &gone) {
+			errs = append(errs, err)
 		}
 	}
-	return nil
+	return errors.Join(append(errs, s.publish(ctx, events))...)
 }
 
-func (s *Sweeper) takeOver(ctx context.Context, key call.Key, r db.ExpiredRow) error {
+// takeOver gives the event of the call that is ready now, if one is.
+func (s *Sweeper) takeOver(ctx context.Context, key call.Key, r db.ExpiredRow) (*Event, error) {
 	if r.Token == nil {
-		return nil
+		return nil, nil
 	}
 	switch {
 	case r.CancelRequested:
@@ -143,22 +168,21 @@ func (s *Sweeper) takeOver(ctx context.Context, key call.Key, r db.ExpiredRow) e
 	}
 	row, err := s.l.q.TakeBack(ctx, db.TakeBackParams{TurnID: key.Turn, CallID: key.Call, Seen: *r.Token})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil // it was finished or extended meanwhile
+		return nil, nil // it was finished or extended meanwhile
 	}
 	if err != nil {
-		return fmt.Errorf("take back a call: %w", err)
+		return nil, fmt.Errorf("take back a call: %w", err)
 	}
 	s.log.Info().Str("conversation", key.Conversation).Str("turn", key.Turn).Str("call", key.Call).Int32("attempt", r.Attempt).
 		Msg("lease ran out; the call is released again")
-	return s.bus.PublishEvent(ctx, Event{Conversation: row.ConversationID, Turn: row.TurnID, Call: row.CallID, Lane: row.Lane,
-		Seq: row.Seq, Generation: row.Generation})
+	return &Event{Conversation: row.ConversationID, Turn: row.TurnID, Call: row.CallID, Lane: row.Lane, Seq: row.Seq,
+		Generation: row.Generation}, nil
 }
 
 // endLost ends a call whose lease ran out, under the token that was seen, and releases the next.
-func (s *Sweeper) endLost(ctx context.Context, key call.Key, seen uuid.UUID, o Outcome) error {
+func (s *Sweeper) endLost(ctx context.Context, key call.Key, seen uuid.UUID, o Outcome) (next *Event, err error) {
 	var told []byte
-	var next *Event
-	err := s.l.inTx(ctx, "end a lost call", func(q *db.Queries) error {
+	err = s.l.inTx(ctx, "end a lost call", func(q *db.Queries) error {
 		if _, err := lock(ctx, q, key.Conversation); err != nil {
 			return err
 		}
@@ -191,27 +215,34 @@ func (s *Sweeper) endLost(ctx context.Context, key call.Key, seen uuid.UUID, o O
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.teller.TellSoon(ctx, key, told)
-	if next == nil {
-		return nil
-	}
-	return s.bus.PublishEvent(ctx, *next)
+	return next, nil
 }
 
 // untold tells results whose telling is not on record: of a lost stream these may be many, so that it goes on batch after
 // batch, for a while.
 func (s *Sweeper) untold(ctx context.Context) error {
-	for range untoldBatches {
+	for range mostBatches {
 		rows, err := s.l.q.Untold(ctx, sweepBatch)
 		if err != nil {
 			return fmt.Errorf("look for untold results: %w", err)
 		}
 		var g errgroup.Group
 		g.SetLimit(tellAtOnce)
+		var failed atomic.Int32
 		for _, r := range rows {
-			g.Go(func() error { return s.tell(ctx, r) })
+			g.Go(func() error {
+				if failed.Load() >= tellAtOnce {
+					return nil // it is not about this or that result: the queue is away
+				}
+				err := s.tell(ctx, r)
+				if err != nil {
+					failed.Add(1)
+				}
+				return err
+			})
 		}
 		if err := g.Wait(); err != nil || len(rows) < sweepBatch {
 			return err
@@ -221,9 +252,9 @@ func (s *Sweeper) untold(ctx context.Context) error {
 }
 
 const (
-	// untoldBatches bounds what one sweep tells again.
-	untoldBatches = 50
-	tellAtOnce    = 32
+	// mostBatches bounds what one sweep publishes or tells again.
+	mostBatches = 50
+	tellAtOnce  = 32
 	// contentsAtOnce bounds the replaced contents that one sweep drops.
 	contentsAtOnce = 20
 )
@@ -266,12 +297,21 @@ func (s *Sweeper) Purge(ctx context.Context, conversation string) error {
 	return nil
 }
 
+// retellWithin bounds the marking of what is to be told again, which may be all that a whole day told.
+const retellWithin = "10min"
+
 // RetellLost marks for telling what a stream made at the given time, with its last sequence, cannot hold: it was told
 // into a stream that is gone, or past the end of this one.
 func (s *Sweeper) RetellLost(ctx context.Context, stream time.Time, lastSeq int64) error {
-	n, err := s.l.q.ForgetTold(ctx, db.ForgetToldParams{Stream: stream, LastSeq: lastSeq, Kept: s.l.cfg.Kept.Seconds()})
+	var n int64
+	err := s.l.inTx(ctx, "look for tellings that were lost", func(q *db.Queries) (err error) {
+		if err = q.AllowTime(ctx, retellWithin); err == nil {
+			n, err = q.ForgetTold(ctx, db.ForgetToldParams{Stream: stream, LastSeq: lastSeq, Kept: s.l.cfg.Kept.Seconds()})
+		}
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("look for tellings that were lost: %w", err)
+		return err
 	}
 	if n > 0 {
 		s.log.Info().Int64("results", n).Msg("the stream lost results; they are told again")

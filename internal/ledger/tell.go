@@ -41,16 +41,19 @@ type Teller struct {
 
 	told chan Telling
 	wg   sync.WaitGroup
+	soon chan struct{} // one for each result that is on its way
 }
 
 const (
 	tellBatch = 200
 	tellEvery = 25 * time.Millisecond
+	// soonAtOnce bounds the results that are on their way without anybody waiting for them.
+	soonAtOnce = 512
 )
 
 // NewTeller makes a teller; Run must be called for what was told to be kept.
 func NewTeller(l *Ledger, bus Bus, log zerolog.Logger) *Teller {
-	return &Teller{l: l, bus: bus, log: log, told: make(chan Telling, 4*tellBatch)}
+	return &Teller{l: l, bus: bus, log: log, told: make(chan Telling, 4*tellBatch), soon: make(chan struct{}, soonAtOnce)}
 }
 
 // Tell publishes one result and returns once the stream has it.
@@ -66,19 +69,24 @@ func (t *Teller) Tell(ctx context.Context, k call.Key, result []byte) error {
 	return nil
 }
 
-// TellSoon publishes a result without making the caller wait. Wait waits for all of these.
+// TellSoon publishes a result without making the caller wait; Run waits for all of these when it ends. While the queue is
+// away and many are on their way, it leaves the result to the sweeper.
 func (t *Teller) TellSoon(ctx context.Context, k call.Key, result []byte) {
+	select {
+	case t.soon <- struct{}{}:
+	default:
+		return
+	}
 	ctx = context.WithoutCancel(ctx)
-	t.wg.Add(1)
-	go func() {
-		defer t.wg.Done()
+	t.wg.Go(func() {
+		defer func() { <-t.soon }()
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		if err := t.Tell(ctx, k, result); err != nil {
 			t.log.Warn().Err(err).Str("conversation", k.Conversation).Str("turn", k.Turn).Str("call", k.Call).
 				Msg("result not told yet; the sweeper will")
 		}
-	}()
+	})
 }
 
 // Run keeps what was told until ctx ends, then what is left.

@@ -4,6 +4,7 @@ package role
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -62,6 +63,9 @@ func (c Config) open(ctx context.Context, name string) (*base, error) {
 	err := backoff.RetryNotify(func() error {
 		var err error
 		b.pool, err = store.Open(ctx, c.DatabaseURL, c.Connections)
+		if errors.Is(err, store.ErrURL) {
+			return backoff.Permanent(err)
+		}
 		return err
 	}, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
 		c.Log.Warn().Err(err).Dur("again_in", d).Msg("the database is not there yet")

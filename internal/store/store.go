@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -35,12 +36,14 @@ var sessionSettings = map[string]string{
 	"enable_bitmapscan":                   "off",
 }
 
+// ErrURL says that a database URL cannot be parsed. It does not show the URL, which may hold a password.
+var ErrURL = errors.New("the database URL cannot be parsed: want postgres://user:password@host:port/database")
+
 // Open connects a pool of at most max connections to the database at url. It pings once, within ctx.
 func Open(ctx context.Context, url string, max int) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		// The parser's own error may quote the URL, and with it a password.
-		return nil, fmt.Errorf("the database URL cannot be parsed: want postgres://user:password@host:port/database")
+		return nil, ErrURL
 	}
 	for k, v := range sessionSettings {
 		cfg.ConnConfig.RuntimeParams[k] = v
@@ -48,6 +51,7 @@ func Open(ctx context.Context, url string, max int) (*pgxpool.Pool, error) {
 	cfg.MaxConns = int32(max)
 	cfg.MinConns = 1
 	cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	cfg.ConnConfig.DialFunc = dial
 	cfg.HealthCheckPeriod = 5 * time.Second
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {

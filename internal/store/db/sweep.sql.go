@@ -12,6 +12,16 @@ import (
 	"github.com/google/uuid"
 )
 
+const allowTime = `-- name: AllowTime :exec
+SELECT set_config('statement_timeout', $1::text, true)
+`
+
+// Lets the statements of this transaction take longer than others may.
+func (q *Queries) AllowTime(ctx context.Context, within string) error {
+	_, err := q.db.Exec(ctx, allowTime, within)
+	return err
+}
+
 const dropOldStaged = `-- name: DropOldStaged :exec
 DELETE FROM staged WHERE created_at < clock_timestamp() - interval '24 hours'
 `
@@ -102,7 +112,8 @@ const forgetTold = `-- name: ForgetTold :execrows
 UPDATE calls SET told_stream = NULL, told_seq = NULL, sweeps = 0, next_at = clock_timestamp()
 WHERE state = 'done' AND told_seq IS NOT NULL
   AND (told_stream <> $1::timestamptz OR told_seq > $2::bigint)
-  AND finished_at > clock_timestamp() - $3::double precision * interval '1 second'
+  AND finished_at > statement_timestamp() - $3::double precision * interval '1 second'
+  AND accepted_at > statement_timestamp() - $3::double precision * interval '1 second' - interval '1 day'
 `
 
 type ForgetToldParams struct {
@@ -111,7 +122,8 @@ type ForgetToldParams struct {
 	Kept    float64
 }
 
-// What the present stream cannot hold is to be told again: it was told into another one, or past this one's end.
+// What the present stream cannot hold is to be told again: it was told into another one, or past this one's end. That a
+// call was accepted not much earlier than finished bounds what is looked at.
 func (q *Queries) ForgetTold(ctx context.Context, arg ForgetToldParams) (int64, error) {
 	result, err := q.db.Exec(ctx, forgetTold, arg.Stream, arg.LastSeq, arg.Kept)
 	if err != nil {

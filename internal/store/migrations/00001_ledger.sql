@@ -89,6 +89,8 @@ CREATE UNIQUE INDEX calls_order ON calls (conversation_id, seq) WHERE seq > 0;
 CREATE UNIQUE INDEX calls_head ON calls (conversation_id) WHERE state IN ('released', 'running');
 CREATE INDEX calls_due ON calls (next_at) WHERE state IN ('released', 'running');
 CREATE INDEX calls_untold ON calls (next_at) WHERE state = 'done' AND told_seq IS NULL;
+-- The calls of late, of all that there ever were: when results were lost. It costs next to nothing.
+CREATE INDEX calls_of_late ON calls USING brin (accepted_at) WITH (pages_per_range = 32);
 
 CREATE TABLE files (
     conversation_id text        NOT NULL REFERENCES conversations,

@@ -58,11 +58,17 @@ FROM (SELECT unnest(sqlc.arg(turns)::text[]) AS turn_id, unnest(sqlc.arg(calls):
 WHERE c.turn_id = t.turn_id AND c.call_id = t.call_id;
 
 -- name: ForgetTold :execrows
--- What the present stream cannot hold is to be told again: it was told into another one, or past this one's end.
+-- What the present stream cannot hold is to be told again: it was told into another one, or past this one's end. That a
+-- call was accepted not much earlier than finished bounds what is looked at.
 UPDATE calls SET told_stream = NULL, told_seq = NULL, sweeps = 0, next_at = clock_timestamp()
 WHERE state = 'done' AND told_seq IS NOT NULL
   AND (told_stream <> sqlc.arg(stream)::timestamptz OR told_seq > sqlc.arg(last_seq)::bigint)
-  AND finished_at > clock_timestamp() - sqlc.arg(kept)::double precision * interval '1 second';
+  AND finished_at > statement_timestamp() - sqlc.arg(kept)::double precision * interval '1 second'
+  AND accepted_at > statement_timestamp() - sqlc.arg(kept)::double precision * interval '1 second' - interval '1 day';
+
+-- name: AllowTime :exec
+-- Lets the statements of this transaction take longer than others may.
+SELECT set_config('statement_timeout', sqlc.arg(within)::text, true);
 
 -- name: HurryReleased :execrows
 -- After an outage of the queue, what waits for its next look is due at once.
