@@ -73,7 +73,7 @@ func prepare(s setup) (rootTrees, int, error) {
 	if err := unix.Sethostname([]byte("sandbox")); err != nil {
 		return rootTrees{}, 0, fmt.Errorf("name the host: %w", err)
 	}
-	return trees, landlockABI(), setLimits(s)
+	return trees, landlockABI(), nil
 }
 
 // shield keeps the program, which runs as the same user, from reading init or ending it: its memory and descriptors are
@@ -96,7 +96,9 @@ func shield() error {
 	return nil
 }
 
-// setLimits sets what the program inherits and init can live with. The number of processes is set around the fork.
+// setLimits sets what the program inherits and init can live with, once init has passed its descriptors on: all of one
+// user's that are on their way anywhere count against this limit of open files, those of another run's program included.
+// The number of processes is set around the fork.
 func setLimits(s setup) error {
 	for _, l := range []struct {
 		name     string

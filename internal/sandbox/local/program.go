@@ -74,6 +74,9 @@ func run(s setup, trees rootTrees, abi int, ch *channel) ended {
 // are sealed; it ends with this function's goroutine. What init keeps for itself, and the hard limit of processes, which
 // would leave init no room for threads of its own, are set after the fork.
 func startProgram(s setup, trees rootTrees, abi int) (int, error) {
+	if err := setLimits(s); err != nil {
+		return 0, err
+	}
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
 		return 0, fmt.Errorf("read the limit of processes: %w", err)
@@ -104,10 +107,17 @@ func startProgram(s setup, trees rootTrees, abi int) (int, error) {
 	return r.pid, adjust(trees.score, 0)
 }
 
-// forkSealed forks the interpreter as the first to be killed where the machine runs short, and with few processes.
+// niceness is how far the program gives way to others, first of all to init, which must not come late to watch it.
+const niceness = 10
+
+// forkSealed forks the interpreter as the first to be killed where the machine runs short, the last to be served where the
+// processors are busy, and with few processes.
 func forkSealed(s setup, trees rootTrees, abi int, processes unix.Rlimit) (int, error) {
 	if err := adjust(trees.score, 1000); err != nil {
 		return 0, err
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, niceness); err != nil { // of this thread alone
+		return 0, fmt.Errorf("give way to others: %w", err)
 	}
 	if err := seal(s.Filter, abi); err != nil {
 		return 0, err
