@@ -1,0 +1,2 @@
+open('workspace/next', 'w').write('works')
+end()
