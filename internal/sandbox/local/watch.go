@@ -43,7 +43,7 @@ type process struct {
 
 // same reports whether two processes have one memory between them, as those have that are about to execute a program.
 func (p process) same(other process) bool {
-	const memory = 1 // KCMP_VM
+	const memory = 1              // KCMP_VM
 	if p.mapped != other.mapped { // it is asked of few
 		return false
 	}
