@@ -209,60 +209,6 @@ func unescaped(s string) string {
 	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "\r", `\"`, `"`, `\'`, "'").Replace(s)
 }
 
-// nearest finds the place in text that agrees with find for the longest, and for how many bytes.
-func nearest(text []byte, find string) (start, agreed int) {
-	if find == "" {
-		return 0, 0
-	}
-	m := newMatcher([]byte(find))
-	state := 0
-	for i, b := range text {
-		if state = m.next(state, b); state > agreed {
-			start, agreed = i+1-state, state
-		}
-		if state == len(find) {
-			break
-		}
-	}
-	for agreed > 0 && agreed < len(find) && !utf8.RuneStart(find[agreed]) {
-		agreed--
-	}
-	return start, agreed
-}
-
-// candidate is a place that find agrees with up to a point: to is the offset in norm, and want the rest of find, from
-// there.
-type candidate struct {
-	from, to int
-	want     string
-	loosely  bool // blanks at both ends of lines aside
-}
-
-// nearestTo finds the candidate that says most about where find was meant to be.
-func (x *excerpts) nearestTo(find string, thorough bool) (candidate, bool) {
-	if from, agreed := nearest(x.window(), find); telling(find, agreed) {
-		return candidate{from, from + agreed, find[agreed:], false}, true
-	}
-	if !thorough {
-		return candidate{}, false
-	}
-	f := foldIndent | foldTrailing
-	folded := string(f.fold([]byte(find)))
-	from, agreed := nearest(x.foldedBy(f), folded)
-	if !telling(folded, agreed) || agreed == len(folded) {
-		return candidate{}, false
-	}
-	start, _ := f.unfold(x.windowOf(f), from, from)
-	to, _ := f.unfold(x.windowOf(f), from+agreed, from+agreed)
-	return candidate{start, to, folded[agreed:], true}, true
-}
-
-// telling reports whether so long a beginning of find says anything about where it was meant to be.
-func telling(find string, agreed int) bool {
-	first, _, _ := strings.Cut(find, "\n")
-	return agreed > 0 && (agreed > len(first) && hasWord(first) || hasWord(find[:agreed]) && 2*agreed >= min(len(first), 16))
-}
-
 // linesOf finds the lines on which text is, as a whole line's end where a newline is to follow it. It keeps the first few.
 func (x *excerpts) linesOf(text string, closed bool) (lines []int, more int) {
 	if !bytes.Contains(x.window(), []byte(text)) {

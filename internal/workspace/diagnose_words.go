@@ -39,6 +39,7 @@ func refuseNotFound(x *excerpts, e Edit) *call.Refusal {
 		b.WriteString(x.sayFirstLine(find))
 		if c, ok := x.nearestTo(find, thorough); ok {
 			start, focus = c.from, c.to
+			lines = max(lines, x.line(max(c.end-1, 0))-x.line(start)+1)
 			b.WriteString(x.sayDifference(c))
 		}
 	}
@@ -116,6 +117,9 @@ func word(n int, one string) string {
 
 // sayDifference tells how far the nearest place agrees with find and what is there instead.
 func (x *excerpts) sayDifference(c candidate) string {
+	if c.backward {
+		return x.sayBefore(c)
+	}
 	has := "the file ends"
 	if c.to < len(x.norm) {
 		has = "the file has " + describe(firstRune(string(x.norm[c.to:min(len(x.norm), c.to+utf8.UTFMax)])))
@@ -127,6 +131,17 @@ func (x *excerpts) sayDifference(c candidate) string {
 	line := x.line(c.to)
 	return fmt.Sprintf(" The nearest place begins on line %d and agrees%s up to line %d, column %d: there %s where find has %s.",
 		x.line(c.from)+1, aside, line+1, countRunes(string(x.norm[x.start(line):c.to]))+1, has, describe(firstRune(c.want)))
+}
+
+// sayBefore tells from where on a place agrees with the end of find and what is there before.
+func (x *excerpts) sayBefore(c candidate) string {
+	has := "the file begins"
+	if c.to > 0 {
+		has = "the file has " + describe(lastRune(string(x.norm[max(0, c.to-utf8.UTFMax):c.to])))
+	}
+	line := x.line(c.to)
+	return fmt.Sprintf(" The nearest place agrees with the end of find from line %d, column %d on: before that %s where find has %s.",
+		line+1, countRunes(string(x.norm[x.start(line):c.to]))+1, has, describe(lastRune(c.want)))
 }
 
 func (x *excerpts) sayAlready(replace string) string {
@@ -224,6 +239,11 @@ func (x *excerpts) showNear(from, lines, focus int) string {
 func firstRune(s string) string {
 	_, n := utf8.DecodeRuneInString(s)
 	return s[:n]
+}
+
+func lastRune(s string) string {
+	_, n := utf8.DecodeLastRuneInString(s)
+	return s[len(s)-n:]
 }
 
 func countRunes(s string) int { return utf8.RuneCountInString(s) }

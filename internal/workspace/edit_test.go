@@ -179,6 +179,8 @@ func TestEditsThatAreRefused(t *testing.T) {
 		{"one bad edit of several", "one\ntwo\n", []Edit{byText("one", "1"), byText("nope", "2")}, call.TextNotFound, []string{`Edit 2 of 2`}},
 		{"several bad edits are told together", "one two\none\n", []Edit{byText("nope", "1"), byText("one", "2")}, call.TextNotFound, []string{`Edit 1 of 2 \(text_not_found\)`, `Edit 2 of 2 \(text_not_unique\)`}},
 		{"where the first line is", "alpha\nbeta\ngamma\nbeta\nend\n", []Edit{byText("beta\nDELTA", "x")}, call.TextNotFound, []string{`lines 2, 4`, `line 3, column 1: there the file has g \(U\+0067\) where find has D \(U\+0044\)`}},
+		{"where the end agrees", "alpha\nbeta two\ngamma\n", []Edit{byText("beta\ngamma\n", "x")}, call.TextNotFound, []string{`column 5: there the file has 1 space where find has 1 newline\..*\n2\tbeta two\n3\tgamma$`}},
+		{"where the end alone agrees", "alpha\nwords that stayed\n", []Edit{byText("zzz words that stayed", "x")}, call.TextNotFound, []string{`agrees with the end of find from line 2, column 1 on: before that the file has 1 newline where find has 1 space\.`, `\n2\twords that stayed$`}},
 		{"where another line is", "alpha\nbeta\n", []Edit{byText("nowhere\nbeta", "x")}, call.TextNotFound, []string{`its line 2 is on line 2`}},
 		{"indentation", "f\n\tx := 1\n", []Edit{byText("    x := 1", "y")}, call.TextNotFound, []string{`only in indentation`, `\n2\t\tx := 1`}},
 		{"trailing blanks", "a  \nb\n", []Edit{byText("a\nb", "y")}, call.TextNotFound, []string{`only in trailing blanks`, `line 1 of the file ends in 2 spaces where find has none`}},
