@@ -1,0 +1,65 @@
+// Package endtoend_test plays whole jobs, as a portal and an orchestrator would: over HTTP alone, against the programs as
+// they are deployed, each in a process of its own.
+package endtoend_test
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"treeline/internal/devenv/devtest"
+)
+
+func TestMain(m *testing.M) { devtest.Main(m) }
+
+// python is the interpreter of the sandbox.
+const python = "/usr/bin/python3"
+
+// packages are Debian's names of what the jobs' code imports.
+var packages = map[string]string{
+	"numpy": "python3-numpy", "pandas": "python3-pandas", "openpyxl": "python3-openpyxl", "matplotlib": "python3-matplotlib",
+}
+
+func needPython(t *testing.T) {
+	t.Helper()
+	var missing []string
+	for module, name := range packages {
+		if exec.Command(python, "-c", "import "+module).Run() != nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		t.Fatalf("%s lacks what the jobs use; install %s", python, strings.Join(missing, ", "))
+	}
+}
+
+// jobsAtOnce is how many jobs one small fleet has to do at the same time.
+const jobsAtOnce = 20
+
+func TestARealJob(t *testing.T) {
+	needPython(t)
+	f := startFleet(t)
+	t.Run("alone", func(t *testing.T) {
+		together(func() { newJob(t, f, "alone", 1).do() })
+	})
+	t.Run("twenty at once", func(t *testing.T) {
+		m := watchMemory(t, f.processes)
+		jobs := make([]func(), jobsAtOnce)
+		for i := range jobs {
+			jobs[i] = newJob(t, f, fmt.Sprintf("j%02d", i), uint64(100+i)).do
+		}
+		together(jobs...)
+		m.end(t)
+	})
+}
+
+// together has all of them go on at the same time, and waits for their ends. Each may end its goroutine early.
+func together(jobs ...func()) {
+	var running sync.WaitGroup
+	for _, job := range jobs {
+		running.Go(job)
+	}
+	running.Wait()
+}
