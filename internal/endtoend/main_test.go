@@ -17,21 +17,18 @@ func TestMain(m *testing.M) { devtest.Main(m) }
 // python is the interpreter of the sandbox.
 const python = "/usr/bin/python3"
 
-// packages are Debian's names of what the jobs' code imports.
-var packages = map[string]string{
-	"numpy": "python3-numpy", "pandas": "python3-pandas", "openpyxl": "python3-openpyxl", "matplotlib": "python3-matplotlib",
-}
+// packages are Debian's, of what the jobs' code imports: each is named by its module.
+var packages = []string{"numpy", "pandas", "openpyxl", "matplotlib"}
 
 func needPython(t *testing.T) {
 	t.Helper()
-	var missing []string
-	for module, name := range packages {
-		if exec.Command(python, "-c", "import "+module).Run() != nil {
-			missing = append(missing, name)
-		}
+	const missing = `import importlib.util, sys; print(*["python3-" + m for m in sys.argv[1:] if not importlib.util.find_spec(m)])`
+	out, err := exec.Command(python, append([]string{"-c", missing}, packages...)...).Output()
+	if err != nil {
+		t.Fatalf("%s: %v; the jobs need it with the packages of %s", python, err, strings.Join(packages, ", "))
 	}
-	if len(missing) > 0 {
-		t.Fatalf("%s lacks what the jobs use; install %s", python, strings.Join(missing, ", "))
+	if names := strings.TrimSpace(string(out)); names != "" {
+		t.Fatalf("%s lacks what the jobs use; install %s", python, names)
 	}
 }
 

@@ -117,7 +117,7 @@ func (s side) call(id, tool string, arguments any) call.Result {
 			s.fatalf("%s is not done after %s: %s", id, patience, got.body)
 		}
 		select {
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(500 * time.Millisecond):
 		case <-s.t.Context().Done():
 			s.fatalf("%s: the test ended", id)
 		}

@@ -229,6 +229,7 @@ func (j *job) refuseStranger() {
 
 // deleteFirst deletes the first conversation: its workspace is gone, its turn is told so, and the artifact stays.
 func (j *job) deleteFirst() {
+	j.checkTrace()
 	j.portal.want(204, "DELETE", j.conversation("k1"), nil)
 	for _, path := range []string{"/files", "/files/deck.html", "/archive", "/changes"} {
 		j.portal.problem(404, "conversation_deleted", "GET", j.conversation("k1", path), nil)
@@ -244,10 +245,28 @@ func (j *job) deleteFirst() {
 	}
 	j.portal.decode(j.portal.want(200, "GET", j.conversation("k1"), nil).body, &left)
 	j.portal.equal("what is left", []any{left.Files, left.Bytes, left.DeletedAt != nil}, []any{0, 0, true})
+	j.checkTrace()
 	j.checkArtifact()
 
 	r := j.second.did(3, "d3", "run_code", j.withArtifact(fmt.Sprintf(hashReport, j.mounted())))
 	var data runData
 	j.second.decode(r.Data, &data)
 	j.second.equal("the hash of what is mounted", data.Stdout, hexSum(j.report)+"\n")
+}
+
+// checkTrace compares the first turn's trace, which outlives its conversation.
+func (j *job) checkTrace() {
+	var trace struct {
+		Steps []struct {
+			Seq                               int64
+			CallID, Tool, State, Status, Code string
+		}
+	}
+	j.portal.decode(j.portal.want(200, "GET", j.conversation("k1", "/steps?turn=", j.id("t-k1")), nil).body, &trace)
+	var told []string
+	for _, s := range trace.Steps {
+		told = append(told, strings.TrimSpace(fmt.Sprintf("%d %s %s %s %s %s", s.Seq, s.CallID, s.Tool, s.State, s.Status, s.Code)))
+	}
+	j.portal.equal("the trace", told, []string{"0 c0 load_skill done ok", "1 c1 run_code done ok", "2 c2 write_file done ok", "3 c3 write_file done ok",
+		"4 c4 edit_file done ok", "5 c5 read_file done ok", "6 c6 save_artifact done ok", "9 c9 read_file done refused path_not_found"})
 }
