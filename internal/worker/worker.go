@@ -16,6 +16,7 @@ import (
 	"treeline/internal/call"
 	"treeline/internal/ledger"
 	"treeline/internal/queue"
+	"treeline/internal/store/db"
 )
 
 // Do does one call. An error means that the system itself failed: nothing is finished, and the call is tried again.
@@ -103,18 +104,43 @@ func (w *Worker) notToDo(ctx context.Context, work ledger.Work, state ledger.Sta
 func (w *Worker) do(ctx context.Context, work ledger.Work) (o ledger.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.Log.Error().Str("conversation", work.Key.Conversation).Str("turn", work.Key.Turn).Str("call", work.Key.Call).
-				Str("tool", work.Tool).Str("stack", string(debug.Stack())).Msg("a call made its worker panic")
-			o, err = ledger.FailedOutcome(call.Internal, "The system failed while doing this call. Nothing was changed. "+
-				"Sending it again under a new call id may work; if it fails in the same way, do it differently."), nil
+			o, err = w.panicked(work), nil
 		}
 	}()
 	return w.Do(ctx, work)
 }
 
+func (w *Worker) panicked(work ledger.Work) ledger.Outcome {
+	w.Log.Error().Str("conversation", work.Key.Conversation).Str("turn", work.Key.Turn).Str("call", work.Key.Call).
+		Str("tool", work.Tool).Str("stack", string(debug.Stack())).Msg("a call made its worker panic")
+	return ledger.FailedOutcome(call.Internal, "The system failed while doing this call. Nothing was changed. "+
+		"Sending it again under a new call id may work; if it fails in the same way, do it differently.")
+}
+
+// commit is Ledger.Finish; an effect that panics fails the call, like work that does.
+func (w *Worker) commit(ctx context.Context, work ledger.Work, o ledger.Outcome) (ledger.Finished, error) {
+	var failed *ledger.Outcome
+	if effect := o.Effect; effect != nil {
+		o.Effect = func(ctx context.Context, q *db.Queries) (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					outcome := w.panicked(work)
+					failed, err = &outcome, errors.New("the effect of the call panicked")
+				}
+			}()
+			return effect(ctx, q)
+		}
+	}
+	f, err := w.Ledger.Finish(ctx, work, o)
+	if err != nil && failed != nil {
+		return w.Ledger.Finish(ctx, work, *failed)
+	}
+	return f, err
+}
+
 // Finish commits an outcome, then tells the result and publishes the next call, both before it returns.
 func (w *Worker) Finish(ctx context.Context, work ledger.Work, o ledger.Outcome) error {
-	f, err := w.Ledger.Finish(ctx, work, o)
+	f, err := w.commit(ctx, work, o)
 	if err != nil {
 		return err
 	}
