@@ -13,6 +13,7 @@ import (
 
 	"treeline/internal/call"
 	"treeline/internal/catalogue"
+	"treeline/internal/devenv"
 	"treeline/internal/devenv/devtest"
 	"treeline/internal/dispatch"
 	"treeline/internal/fileworker"
@@ -28,6 +29,8 @@ type Fleet struct {
 	Ledger     *ledger.Ledger
 	Queue      *queue.Queue
 	Pool       *pgxpool.Pool
+	// NATS is the server, which a test may stop, restart and wipe.
+	NATS *devenv.NATS
 	// Conn is a connection of the test's own to the same server.
 	Conn *nats.Conn
 	// DatabaseURL reaches the same database.
@@ -53,6 +56,7 @@ func On(t testing.TB, databaseURL string) *Fleet {
 	f.Pool, err = store.Open(ctx, databaseURL, 8)
 	must(t, err)
 	server := devtest.NATS(t)
+	f.NATS = server
 	f.Conn, err = nats.Connect(server.URL())
 	must(t, err)
 	f.Queue, err = queue.Connect(ctx, queue.Options{URL: server.URL(), Name: "test"}, queue.DefaultConfig(), zerolog.Nop())
