@@ -163,6 +163,7 @@ func checkIDs(route Route, r *http.Request, note *note) error {
 		switch {
 		case name == "callId":
 			note.call = id
+		case name != "id": // a stored result's ref, a skill's name
 		case strings.HasPrefix(route.Pattern, "/v1/conversations/{id}"):
 			note.conversation = id
 		case strings.HasPrefix(route.Pattern, "/v1/turns/{id}"):

@@ -60,19 +60,34 @@ func TestMetricsNameRoutesByTheirPattern(t *testing.T) {
 	}
 }
 
-func TestTheLogHasOneLineARequest(t *testing.T) {
-	s := newSite(t, nil)
-	turnID, token := s.Turn(t, "k1", "write_file")
-	s.do(t, "POST", "/v1/tools/write_file", token, `{"path":"secret-name","content":"secret-text"}`, "Idempotency-Key: c1").want(t, 200, "")
-	var lines []map[string]any
+// logged are the lines of the log about requests of a method, once there is one.
+func (s *site) logged(method string) (lines []map[string]any) {
 	for deadline := time.Now().Add(5 * time.Second); len(lines) == 0 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		for _, line := range strings.Split(strings.TrimSpace(s.log.String()), "\n") {
 			var v map[string]any
-			if json.Unmarshal([]byte(line), &v) == nil && v["method"] == "POST" {
+			if json.Unmarshal([]byte(line), &v) == nil && v["method"] == method {
 				lines = append(lines, v)
 			}
 		}
 	}
+	return lines
+}
+
+func TestTheLogNamesTheConversationOfAStoredResult(t *testing.T) {
+	s := newLibrary(t)
+	s.Turn(t, "k1", "write_file")
+	s.do(t, "PUT", "/v1/conversations/k1/results/ref1", portalKey, `{"toolName":"fetch","isError":false,"output":"x"}`).want(t, 201, "")
+	lines := s.logged("PUT")
+	if len(lines) != 1 || lines[0]["conversation"] != "k1" {
+		t.Errorf("logged %v, want a line of the conversation k1", lines)
+	}
+}
+
+func TestTheLogHasOneLineARequest(t *testing.T) {
+	s := newSite(t, nil)
+	turnID, token := s.Turn(t, "k1", "write_file")
+	s.do(t, "POST", "/v1/tools/write_file", token, `{"path":"secret-name","content":"secret-text"}`, "Idempotency-Key: c1").want(t, 200, "")
+	lines := s.logged("POST")
 	if len(lines) != 1 {
 		t.Fatalf("%d lines", len(lines))
 	}
