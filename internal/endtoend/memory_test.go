@@ -12,7 +12,7 @@ import (
 
 const (
 	// mostMemory is what each process of the fleet may hold resident, in bytes, whatever jobs go on.
-	mostMemory = 300 << 20
+	mostMemory = 300_000_000
 	// sampleEvery is the time between two looks at the processes' memory.
 	sampleEvery = 50 * time.Millisecond
 )
@@ -73,7 +73,7 @@ func (m *memory) end(t *testing.T) {
 		t.Fatal(m.err)
 	}
 	for i, p := range m.of {
-		t.Logf("%-10s held at most %5.1f MB resident (%d samples)", p.name, float64(m.peaks[i])/(1<<20), m.samples)
+		t.Logf("%-10s held at most %5.1f MB resident (%d samples)", p.name, float64(m.peaks[i])/1e6, m.samples)
 		if m.peaks[i] >= mostMemory {
 			t.Errorf("the %s held %d bytes resident, and may hold less than %d", p.name, m.peaks[i], mostMemory)
 		}
