@@ -25,14 +25,14 @@ func refuseReplacement(e Entry, limits Limits, present []byte) *call.Refusal {
 			"written. edit_file cannot change it either: change it with run_code, or write to another path.", quoted(e.Path), e.Bytes,
 			limits.ReplacementChars)
 	}
-	read := ""
+	first := "send"
 	if !e.ReadSinceChange() {
-		read = " after read_file of it (any part),"
+		first = "read_file it (any part), then send"
 	}
 	return call.Refuse(call.WholeFileReplacement, "%s has %s and %d characters; past %d a file is not replaced whole, since what nobody "+
 		"asked about would be lost. Nothing was written. Change only the lines that should differ, with edit_file. To replace it all "+
-		"the same, one edit of edit_file does,%s: %s.", quoted(e.Path), plural(e.Lines, "line"), e.Characters, limits.ReplacementChars,
-		read, wholeEdit(e, present))
+		"the same, %s the one edit %s with edit_file.", quoted(e.Path), plural(e.Lines, "line"), e.Characters, limits.ReplacementChars,
+		first, wholeEdit(e, present))
 }
 
 // wholeEdit spells the one edit from the first line through the last.
