@@ -227,9 +227,16 @@ type natsLog struct {
 func (l *natsLog) Noticef(format string, v ...any) { l.log.Debug().Msgf(format, v...) }
 func (l *natsLog) Debugf(format string, v ...any)  { l.log.Debug().Msgf(format, v...) }
 func (l *natsLog) Tracef(format string, v ...any)  { l.log.Trace().Msgf(format, v...) }
-func (l *natsLog) Warnf(format string, v ...any)   { l.log.Warn().Msgf(format, v...) }
-func (l *natsLog) Errorf(format string, v ...any)  { l.fail(fmt.Sprintf(format, v...)) }
-func (l *natsLog) Fatalf(format string, v ...any)  { l.fail(fmt.Sprintf(format, v...)) }
+
+// Warnf leaves out what is by design: the passwords are random, and stand in files of mode 0600 of this server's own folder.
+func (l *natsLog) Warnf(format string, v ...any) {
+	if !strings.HasPrefix(format, "Plaintext passwords detected") {
+		l.log.Warn().Msgf(format, v...)
+	}
+}
+
+func (l *natsLog) Errorf(format string, v ...any) { l.fail(fmt.Sprintf(format, v...)) }
+func (l *natsLog) Fatalf(format string, v ...any) { l.fail(fmt.Sprintf(format, v...)) }
 
 func (l *natsLog) fail(text string) {
 	l.log.Error().Msg(text)

@@ -97,7 +97,11 @@ func (q *Queue) connect(o Options) error {
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2), // a half-open link is noticed within half a minute
 		nats.ReconnectHandler(func(*nats.Conn) { q.run(q.reconnected) }),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn().Err(err).Msg("cut off from the queue") }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // not closed by this program itself
+				log.Warn().Err(err).Msg("cut off from the queue")
+			}
+		}),
 		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
 			e := log.Warn().Err(err)
 			if s != nil {
