@@ -10,12 +10,16 @@ import (
 	"github.com/rs/zerolog"
 
 	"treeline/internal/bench"
+	"treeline/internal/codeworker"
 	"treeline/internal/fleet"
 	"treeline/internal/role"
 )
 
 type benchCommand struct {
-	Edit benchEdit `cmd:"" help:"One edit over HTTP through the fleet, beside its floor."`
+	Edit    benchEdit    `cmd:"" help:"One edit over HTTP through the fleet, beside its floor."`
+	Sandbox benchSandbox `cmd:"" help:"A sealed run beside a bare one, many files beside few, much output beside little."`
+	Runs    benchRuns    `cmd:"" help:"Other conversations' runs and file calls while one runs for long, beside the same while none does."`
+	LongRun benchLongRun `cmd:"" help:"One run for nearly as long as one may last, and whether its worker keeps the lease."`
 }
 
 type benchEdit struct {
@@ -24,7 +28,7 @@ type benchEdit struct {
 
 // Run starts a fleet of its own in a temporary folder and prints the table.
 func (b *benchEdit) Run(ctx context.Context, log zerolog.Logger) error {
-	return withFleet(ctx, log, func(ctx context.Context, t bench.Target) error {
+	return withFleet(ctx, log, 0, func(ctx context.Context, t bench.Target) error {
 		rows, err := bench.Edit(ctx, t, b.N, os.Stderr)
 		if err != nil {
 			return err
@@ -34,8 +38,51 @@ func (b *benchEdit) Run(ctx context.Context, log zerolog.Logger) error {
 	})
 }
 
-// withFleet runs fn beside a fleet of its own, which ends with it.
-func withFleet(ctx context.Context, log zerolog.Logger, fn func(context.Context, bench.Target) error) error {
+type benchSandbox struct {
+	N       int    `help:"How many of each." default:"50"`
+	Sandbox string `help:"What code is sealed by." default:"local" enum:"local" env:"TREELINE_SANDBOX" placeholder:"NAME"`
+	Python  string `help:"The interpreter." env:"TREELINE_PYTHON" placeholder:"FILE"`
+}
+
+// Run prints the table.
+func (b *benchSandbox) Run(ctx context.Context) (err error) {
+	driver, err := role.OpenSandbox(role.SandboxConfig{Driver: b.Sandbox, Python: b.Python})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, driver.Close()) }()
+	return bench.Sandbox(ctx, driver, b.N, os.Stdout, os.Stderr)
+}
+
+type benchRuns struct {
+	N int `help:"How many of each." default:"50"`
+}
+
+// Run starts a fleet of its own, with two code workers of one slot each, and prints the table.
+func (b *benchRuns) Run(ctx context.Context, log zerolog.Logger) error {
+	return withFleet(ctx, log, 2, func(ctx context.Context, t bench.Target) error {
+		rows, err := bench.Runs(ctx, t, b.N, os.Stderr)
+		if err != nil {
+			return err
+		}
+		bench.Print(os.Stdout, rows)
+		return nil
+	})
+}
+
+type benchLongRun struct {
+	Seconds int `help:"How long the run may take." default:"600"`
+}
+
+// Run starts a fleet of its own, with the product's lease, and tells how the run goes.
+func (b *benchLongRun) Run(ctx context.Context, log zerolog.Logger) error {
+	return withFleet(ctx, log, 1, func(ctx context.Context, t bench.Target) error {
+		return bench.LongRun(ctx, t, b.Seconds, os.Stdout)
+	})
+}
+
+// withFleet runs fn beside a fleet of its own, which ends with it. Its code workers have one slot each.
+func withFleet(ctx context.Context, log zerolog.Logger, codeWorkers int, fn func(context.Context, bench.Target) error) error {
 	dir, err := temporaryData()
 	if err != nil {
 		return err
@@ -49,6 +96,8 @@ func withFleet(ctx context.Context, log zerolog.Logger, fn func(context.Context,
 	}
 	ready, ended := make(chan up, 1), make(chan error, 1)
 	cfg := fleet.Config{Data: dir, Listen: "127.0.0.1:0", PortalKey: "bench-key", FileWorkers: 1, Role: role.DefaultConfig(), Log: log.Level(zerolog.WarnLevel)}
+	cfg.CodeWorkers, cfg.Code = codeWorkers, codeworker.DefaultConfig()
+	cfg.Code.Slots = 1
 	var servers fleet.Servers
 	cfg.Started = func(s fleet.Servers) { servers = s }
 	cfg.Ready = func(addr string) { ready <- up{addr, servers} }

@@ -286,24 +286,11 @@ func benchFile() string {
 }
 
 func newClient(ctx context.Context, t Target) (*client, error) {
-	c := &client{http: &http.Client{}, url: t.URL}
-	id := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	if _, err := c.do(ctx, http.MethodPut, "/v1/conversations/"+id, t.PortalKey, struct{}{}); err != nil {
-		return nil, err
-	}
-	b, err := c.do(ctx, http.MethodPost, "/v1/conversations/"+id+"/turns", t.PortalKey, map[string]any{
-		"caller": map[string]string{"user": "bench", "department": "bench"}, "tools": []string{"write_file", "edit_file"}})
+	c, err := newTurn(ctx, t, "write_file", "edit_file")
 	if err != nil {
 		return nil, err
 	}
-	var opened struct {
-		Token string `json:"token"`
-	}
-	if err := json.Unmarshal(b, &opened); err != nil {
-		return nil, fmt.Errorf("read the turn: %w", err)
-	}
-	c.token = opened.Token
-	_, err = c.do(ctx, http.MethodPost, "/v1/tools/write_file", c.token, map[string]string{"path": "bench.txt", "content": benchFile()})
+	_, err = c.call(ctx, "write_file", map[string]string{"path": "bench.txt", "content": benchFile()})
 	return c, err
 }
 
@@ -321,11 +308,18 @@ func (c *client) do(ctx context.Context, method, path, key string, body any) ([]
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(b))
+	return c.request(ctx, method, path, key, b, nil)
+}
+
+func (c *client) request(ctx context.Context, method, path, key string, body []byte, headers map[string]string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+key)
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.http.Do(req)
 	if err != nil {
