@@ -107,17 +107,10 @@ func startProgram(s setup, trees rootTrees, abi int) (int, error) {
 	return r.pid, adjust(trees.score, 0)
 }
 
-// niceness is how far the program gives way to others, first of all to init, which must not come late to watch it.
-const niceness = 10
-
-// forkSealed forks the interpreter as the first to be killed where the machine runs short, the last to be served where the
-// processors are busy, and with few processes.
+// forkSealed forks the interpreter as the first to be killed where the machine runs short, and with few processes.
 func forkSealed(s setup, trees rootTrees, abi int, processes unix.Rlimit) (int, error) {
 	if err := adjust(trees.score, 1000); err != nil {
 		return 0, err
-	}
-	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, niceness); err != nil { // of this thread alone
-		return 0, fmt.Errorf("give way to others: %w", err)
 	}
 	if err := seal(s.Filter, abi); err != nil {
 		return 0, err
