@@ -305,7 +305,7 @@ const retellWithin = "10min"
 func (s *Sweeper) RetellLost(ctx context.Context, stream time.Time, lastSeq int64) error {
 	var n int64
 	err := s.l.inTx(ctx, "look for tellings that were lost", func(q *db.Queries) (err error) {
-		if err = q.AllowTime(ctx, retellWithin); err == nil {
+		if err = q.AllowLongScan(ctx, retellWithin); err == nil {
 			n, err = q.ForgetTold(ctx, db.ForgetToldParams{Stream: stream, LastSeq: lastSeq, Kept: s.l.cfg.Kept.Seconds()})
 		}
 		return err

@@ -66,9 +66,10 @@ WHERE state = 'done' AND told_seq IS NOT NULL
   AND finished_at > statement_timestamp() - sqlc.arg(kept)::double precision * interval '1 second'
   AND accepted_at > statement_timestamp() - sqlc.arg(kept)::double precision * interval '1 second' - interval '1 day';
 
--- name: AllowTime :exec
--- Lets the statements of this transaction take longer than others may.
-SELECT set_config('statement_timeout', sqlc.arg(within)::text, true);
+-- name: AllowLongScan :exec
+-- Lets the statements of this transaction take longer than others may, and use the index of the latest calls, which the
+-- plans of other statements are kept from.
+SELECT set_config('statement_timeout', sqlc.arg(within)::text, true), set_config('enable_bitmapscan', 'on', true);
 
 -- name: HurryReleased :execrows
 -- After an outage of the queue, what waits for its next look is due at once.
