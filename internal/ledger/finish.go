@@ -74,7 +74,10 @@ func (l *Ledger) commitOutcome(ctx context.Context, t *tx, w Work, o Outcome, ca
 			return Finished{}, err
 		}
 	}
-	p := t.pipeline()
+	p, err := t.putBytes(ctx, w.Key.Conversation, o.Changes)
+	if err != nil {
+		return Finished{}, fmt.Errorf("write the outcome's bytes: %w", err)
+	}
 	changes.apply(p, w, o)
 	p.CloseOpen(db.CloseOpenParams{ID: w.Key.Conversation, BytesDelta: changes.bytes, FilesDelta: changes.files, HistoryDelta: changes.history})
 	var next db.ReleaseNextRow
@@ -190,16 +193,13 @@ func (s *changeSet) add(c Change) {
 	s.rows.AfterSha256s, s.rows.AfterSizes = append(s.rows.AfterSha256s, after), append(s.rows.AfterSizes, afterBytes)
 }
 
-// apply writes bytes, records and history.
+// apply writes records and history.
 func (s changeSet) apply(p *db.Pipeline, w Work, o Outcome) {
 	if len(o.Reads) > 0 {
 		p.MarkRead(db.MarkReadParams{ConversationID: w.Key.Conversation, Seq: w.Seq, Paths: o.Reads})
 	}
 	if len(o.Changes) == 0 {
 		return
-	}
-	for _, c := range o.Changes {
-		putBytes(p, w.Key.Conversation, c)
 	}
 	if len(s.removed) > 0 {
 		p.RemoveFiles(db.RemoveFilesParams{ConversationID: w.Key.Conversation, Paths: s.removed})
@@ -210,17 +210,38 @@ func (s changeSet) apply(p *db.Pipeline, w Work, o Outcome) {
 	p.PutChanges(s.rows)
 }
 
-// putBytes writes a changed file's bytes, unless the conversation has them.
-func putBytes(p *db.Pipeline, conversation string, c Change) {
-	switch {
-	case c.Staged != "":
-		p.UnstageInto(db.UnstageIntoParams{ConversationID: conversation, Sha256: c.After.SHA256[:], ID: c.Staged})
-		p.DropStaged(c.Staged)
-	case c.After != nil && c.Content != nil && (c.Before == nil || c.Before.SHA256 != c.After.SHA256):
-		for i, piece := range store.Pieces(c.Content) {
+// queuedBytes is how many bytes of content are sent together, at least: what is queued is in memory a second time.
+const queuedBytes = 4 * store.PieceSize
+
+// putBytes writes the changed files' bytes, unless the conversation has them. The last of them wait in the pipeline that it
+// gives.
+func (t *tx) putBytes(ctx context.Context, conversation string, changes []Change) (*db.Pipeline, error) {
+	p, queued := t.pipeline(), 0
+	for _, c := range changes {
+		if c.Staged != "" {
+			p.UnstageInto(db.UnstageIntoParams{ConversationID: conversation, Sha256: c.After.SHA256[:], ID: c.Staged})
+			p.DropStaged(c.Staged)
+		}
+		for i, piece := range c.pieces() {
+			if queued >= queuedBytes {
+				if err := p.Send(ctx, t.conn); err != nil {
+					return nil, err
+				}
+				p, queued = t.pipeline(), 0
+			}
 			p.PutPiece(db.PutPieceParams{ConversationID: conversation, Sha256: c.After.SHA256[:], Piece: int32(i), Data: piece})
+			queued += len(piece)
 		}
 	}
+	return p, nil
+}
+
+// pieces are those of the bytes that a change brings.
+func (c Change) pieces() [][]byte {
+	if c.Staged != "" || c.After == nil || c.Content == nil || c.Before != nil && c.Before.SHA256 == c.After.SHA256 {
+		return nil
+	}
+	return store.Pieces(c.Content)
 }
 
 // checkLimits is the last word on the workspace's limits: it counts under the lock of the write, whatever a plan had

@@ -87,14 +87,7 @@ func (b *Blobs) GetAll(ctx context.Context, conversation string, sums []SHA256) 
 	if err != nil {
 		return nil, fmt.Errorf("read file bytes: %w", err)
 	}
-	for _, r := range rows {
-		sum := SHA256(r.Sha256)
-		if r.Piece == 0 {
-			out[sum] = r.Data
-			continue
-		}
-		out[sum] = append(out[sum], r.Data...)
-	}
+	join(rows, out)
 	for _, m := range missing {
 		sum := SHA256(m)
 		if out[sum] == nil {
@@ -103,6 +96,27 @@ func (b *Blobs) GetAll(ctx context.Context, conversation string, sums []SHA256) 
 		b.Keep(conversation, sum, out[sum])
 	}
 	return out, nil
+}
+
+// join puts the pieces, which come in order, together by hash. Content of one piece is not copied; for other content there is
+// memory for it once, and its pieces are let go as they are copied.
+func join(rows []db.PiecesOfRow, into map[SHA256][]byte) {
+	sizes := map[SHA256]int{}
+	for _, r := range rows {
+		sizes[SHA256(r.Sha256)] += len(r.Data)
+	}
+	for i, r := range rows {
+		sum := SHA256(r.Sha256)
+		switch {
+		case r.Piece > 0:
+			into[sum] = append(into[sum], r.Data...)
+		case sizes[sum] == len(r.Data):
+			into[sum] = r.Data
+		default:
+			into[sum] = append(make([]byte, 0, sizes[sum]), r.Data...)
+		}
+		rows[i].Data = nil
+	}
 }
 
 func (b *Blobs) cached(k blobKey) ([]byte, bool) {
