@@ -50,6 +50,12 @@ func TestARealJob(t *testing.T) {
 		together(jobs...)
 		m.end(t)
 	})
+	// Last: the kernel's mark of the highest is that of a process's whole life.
+	t.Run("a file that fills the workspace", func(t *testing.T) {
+		m := watchMemory(t, f.processes)
+		together(newJob(t, f, "large", 2).fill)
+		m.end(t)
+	})
 }
 
 // together has all of them go on at the same time, and waits for their ends. Each may end its goroutine early.

@@ -22,9 +22,9 @@ for region, cents in by_region.items():
     summary.append([region, int(cents)])
 summary.append(["total", int(by_region.sum())])
 detail = book.create_sheet("Orders")
-detail.append(list(orders.columns))
-for row in orders.itertuples(index=False):
-    detail.append(list(row))
+detail.append(["order", "revenue"])
+for row in zip(orders.order.tolist(), orders.revenue.tolist()):
+    detail.append(row)
 book.save("workspace/report.xlsx")
 
 figure = plt.figure(figsize=(6, 4), dpi=100)

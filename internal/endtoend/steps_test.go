@@ -270,3 +270,15 @@ func (j *job) checkTrace() {
 	j.portal.equal("the trace", told, []string{"0 c0 load_skill done ok", "1 c1 run_code done ok", "2 c2 write_file done ok", "3 c3 write_file done ok",
 		"4 c4 edit_file done ok", "5 c5 read_file done ok", "6 c6 save_artifact done ok", "9 c9 read_file done refused path_not_found"})
 }
+
+// fill has code leave the largest file that there is room for, which is then read and given to code again.
+func (j *job) fill() {
+	s := j.open("k1", "u1", nil)
+	s.did(1, "c1", "run_code", map[string]any{"code": "import os\nopen('workspace/a.bin', 'wb').write(b'\\0' + os.urandom((64 << 20) - 1))"})
+	s.did(2, "c2", "read_file", map[string]any{"path": "a.bin"})
+	r := s.did(3, "c3", "run_code", map[string]any{"code": "import os\nprint(os.path.getsize('workspace/a.bin'))\nos.remove('workspace/a.bin')"})
+	var data runData
+	s.decode(r.Data, &data)
+	s.equal("the size of the largest file", data.Stdout, "67108864\n")
+	s.equal("what the run changed", r.Changes, call.Changes{Created: []string{}, Modified: []string{}, Deleted: []string{"a.bin"}})
+}
