@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -124,8 +125,7 @@ func (s spec) be(ctx context.Context, log zerolog.Logger) error {
 	case kindDispatcher:
 		return role.Dispatcher(ctx, s.role(log), role.DispatcherConfig{Listen: s.Listen, PortalKey: s.PortalKey, Ready: ready})
 	case kindFileWorker:
-		ready("")
-		return role.FileWorker(ctx, s.role(log), fileworker.DefaultConfig())
+		return role.FileWorker(ctx, s.role(log.Hook(readyHook{})), fileworker.DefaultConfig())
 	case kindCodeWorker:
 		return runCodeWorker(ctx, s, log)
 	case kindUp:
@@ -133,6 +133,16 @@ func (s spec) be(ctx context.Context, log zerolog.Logger) error {
 			NATSPort: s.Port, Role: s.role(log), Log: log, Ready: ready})
 	}
 	return fmt.Errorf("there is no %q to be", s.Kind)
+}
+
+// readyHook tells the parent when a worker logs that it begins.
+type readyHook struct{}
+
+// Run looks at one line of the log.
+func (readyHook) Run(_ *zerolog.Event, _ zerolog.Level, message string) {
+	if strings.HasSuffix(message, "takes calls") {
+		ready("")
+	}
 }
 
 // ready tells the parent.
@@ -143,10 +153,9 @@ func runCodeWorker(ctx context.Context, s spec, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	ready("")
 	own := codeworker.DefaultConfig()
 	own.Grace = s.Settings.Grace
-	return errors.Join(role.CodeWorker(ctx, s.role(log), own, driver), driver.Close())
+	return errors.Join(role.CodeWorker(ctx, s.role(log.Hook(readyHook{})), own, driver), driver.Close())
 }
 
 func runNATS(ctx context.Context, s spec, log zerolog.Logger) error {

@@ -34,8 +34,8 @@ func (t *torture) newDriver(i int) *driver {
 	return &driver{history: &history{}, run: t, name: fmt.Sprintf("k%d", i), random: r, deeds: deeds{random: r, code: t.cfg.CodeWorkers > 0}}
 }
 
-// drive makes calls until the time is up, then returns once each has been answered or ctx ends.
-func (d *driver) drive(ctx context.Context, until time.Time) error {
+// drive makes calls until loading ends, then returns once each has been answered or ctx ends.
+func (d *driver) drive(ctx, loading context.Context) error {
 	defer d.wg.Wait()
 	if err := d.run.client.PutConversation(ctx, d.name); err != nil {
 		return err
@@ -43,11 +43,11 @@ func (d *driver) drive(ctx context.Context, until time.Time) error {
 	if err := d.newTurn(ctx); err != nil {
 		return err
 	}
-	for time.Now().Before(until) && ctx.Err() == nil {
+	for loading.Err() == nil {
 		if err := d.step(ctx); err != nil {
 			return fmt.Errorf("conversation %s: %w", d.name, err)
 		}
-		sleep(ctx, time.Duration(d.random.IntN(80))*time.Millisecond)
+		sleep(loading, time.Duration(d.random.IntN(80))*time.Millisecond)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (t *torture) strike(ctx context.Context, until time.Time) error {
 
 func (t *torture) strikeWith(ctx context.Context, until time.Time, faults []fault, r *rand.Rand) {
 	order := r.Perm(len(faults)) // each kind once before any comes again
-	for n := 0; sleep(ctx, time.Duration(100+r.IntN(600))*time.Millisecond) && time.Now().Before(until); n++ {
+	for n := 0; sleep(ctx, time.Duration(100+r.IntN(600))*time.Millisecond) && (time.Now().Before(until) || !t.struck()); n++ {
 		if n > 0 && n%len(faults) == 0 {
 			order = r.Perm(len(faults))
 		}

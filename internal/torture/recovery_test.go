@@ -23,6 +23,8 @@ func startBackground(t *testing.T, c *Client, conversations int) *background {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	b := &background{stop: stop}
+	t.Cleanup(b.wg.Wait)
+	t.Cleanup(stop)
 	for i := range conversations {
 		k := newCaller(t, c, fmt.Sprintf("load-%d", i))
 		b.wg.Go(func() {

@@ -29,7 +29,9 @@ type Config struct {
 	CodeWorkers int
 	// Faults are the kinds to strike with, such as "fileworker-kill"; none are all.
 	Faults []string
-	Log    zerolog.Logger
+	// LeastFaults is how many strikes there are, however long that takes.
+	LeastFaults int
+	Log         zerolog.Logger
 }
 
 // torture is one run.
@@ -101,19 +103,24 @@ func (t *torture) run(ctx context.Context, folder string) (err error) {
 // load drives all conversations and strikes meanwhile; it returns once everything is mended and answered.
 func (t *torture) load(ctx context.Context) error {
 	until := time.Now().Add(time.Duration(t.cfg.Seconds) * time.Second)
-	driving, cancel := context.WithDeadline(ctx, until.Add(settleWithin))
+	driving, cancel := context.WithCancel(ctx) // ends when what was sent must have been answered
 	defer cancel()
+	loading, enough := context.WithCancel(ctx) // ends when no more is to be sent
+	defer enough()
 	for i := range t.cfg.Conversations {
 		t.drivers = append(t.drivers, t.newDriver(i))
 	}
 	errs := make([]error, len(t.drivers))
 	var wg sync.WaitGroup
 	for i, d := range t.drivers {
-		wg.Go(func() { errs[i] = d.drive(driving, until) })
+		wg.Go(func() { errs[i] = d.drive(driving, loading) })
 	}
 	err := t.strike(ctx, until)
+	enough()
 	mended := time.Now()
+	late := time.AfterFunc(settleWithin, cancel)
 	wg.Wait()
+	late.Stop()
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return err
 	}
@@ -144,6 +151,17 @@ func (t *torture) count(n *int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	*n++
+}
+
+// struck reports whether there were as many faults as there must be.
+func (t *torture) struck() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, k := range t.report.Faults {
+		n += k
+	}
+	return n >= t.cfg.LeastFaults
 }
 
 func (t *torture) fault(kind string) {
