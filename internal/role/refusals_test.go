@@ -131,7 +131,6 @@ type talk struct {
 	*site
 	t               *testing.T
 	id, turn, token string
-	calls           int
 }
 
 var everyTool = []string{"list_files", "read_file", "search_files", "write_file", "edit_file", "delete_file", "move_file", "run_code", "calculate",
