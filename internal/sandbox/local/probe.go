@@ -63,7 +63,7 @@ func (s *Session) gaps() []sandbox.Gap {
 	if s.group == nil {
 		gaps = append(gaps, sandbox.Gap{
 			What:   "a kernel limit of the whole group's memory",
-			Reason: fmt.Sprintf("memory is added up every %v instead, which leaves out what the kernel holds for pipes and sockets", watchInterval),
+			Reason: fmt.Sprintf("memory is added up every %v instead, which leaves out what the kernel holds for pipes, locks and watches", watchInterval),
 			Remedy: "name a cgroup folder that this worker may make groups in, or leave the machine some memory to spare",
 		})
 	}
