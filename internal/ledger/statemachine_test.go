@@ -60,10 +60,18 @@ type machine struct {
 	turns   int
 	n       int
 	deleted bool
-	calls   []string        // of the present turn
-	hands   []Work          // what workers have in hand, claimed or not; some of it is stale
-	kept    map[string]bool // files that finished calls wrote, in the present generation
+	calls   []string          // of the present turn
+	hands   []Work            // what workers have in hand, claimed or not; some of it is stale
+	claims  map[call.Key]Work // the newest claim of each call
+	kept    map[string]bool   // files that finished calls wrote, in the present generation
 	err     error
+}
+
+// superseded reports whether the call has been claimed anew since w was: then w is of no use for ever.
+func (m *machine) superseded(w Work) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return w.Claimed() && m.claims[w.Key].token != w.token
 }
 
 // op is something that somebody does. It is drawn first and done later, beside others.
@@ -141,6 +149,9 @@ func (m *machine) take(t *rapid.T) op {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.hands = append(m.hands, w)
+		if w.Claimed() && w.Attempt >= m.claims[w.Key].Attempt { // else another has taken it over before this was noted
+			m.claims[w.Key] = w
+		}
 	}
 }
 
@@ -165,7 +176,11 @@ func (m *machine) finish(t *rapid.T) op {
 		e := workspace.NewEntry(path, []byte(path), w.Seq)
 		o := done("written")
 		o.Changes = []Change{{Path: path, After: &e, Content: []byte(path), MIMEType: "text/plain"}}
+		stale := m.superseded(w)
 		f, err := m.Finish(ctx, w, o)
+		if err == nil && stale {
+			m.fail("call %s was finished under a claim that another had followed", path)
+		}
 		if m.odd("finish", err) || err != nil || f.Result.Status != call.OK {
 			return
 		}
@@ -425,7 +440,7 @@ func TestNoInterleavingLeavesACallThatNothingWillRelease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs++
 		s := newStream()
-		m := &machine{bench: b, name: fmt.Sprintf("machine-%d", runs), stream: s}
+		m := &machine{bench: b, name: fmt.Sprintf("machine-%d", runs), stream: s, claims: map[call.Key]Work{}}
 		m.teller = NewTeller(b.Ledger, s, zerolog.Nop())
 		m.sweeper = NewSweeper(b.Ledger, s, m.teller, zerolog.Nop())
 		if _, err := m.PutConversation(b.t.Context(), m.name); err != nil {
