@@ -55,16 +55,15 @@ type machine struct {
 	teller  *Teller
 	stream  *stream
 
-	mu      sync.Mutex
-	turn    turn.Turn
-	turns   int
-	n       int
-	deleted bool
-	calls   []string          // of the present turn
-	hands   []Work            // what workers have in hand, claimed or not; some of it is stale
-	claims  map[call.Key]Work // the newest claim of each call
-	kept    map[string]bool   // files that finished calls wrote, in the present generation
-	err     error
+	mu     sync.Mutex
+	turn   turn.Turn
+	turns  int
+	n      int
+	calls  []string          // of the present turn
+	hands  []Work            // what workers have in hand, claimed or not; some of it is stale
+	claims map[call.Key]Work // the newest claim of each call
+	kept   map[string]bool   // files that finished calls wrote, in the present generation
+	err    error
 }
 
 // superseded reports whether the call has been claimed anew since w was: then w is of no use for ever.
