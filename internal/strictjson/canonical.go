@@ -111,5 +111,22 @@ func canonicalNumber(s string) string {
 	case exponent > 0 && len(trimmed)+exponent <= plain:
 		return sign + trimmed + strings.Repeat("0", exponent)
 	}
-	return sign + trimmed + "e" + strconv.Itoa(exponent)
+	return sign + withinExponent(trimmed, exponent)
+}
+
+// withinExponent writes digits times a power of ten with an exponent that Decode takes, moving the point where the plain
+// form would be past it: what was read can be read again.
+func withinExponent(digits string, exponent int) string {
+	most := DefaultLimits().NumberExponent
+	switch {
+	case exponent > most:
+		return digits + strings.Repeat("0", exponent-most) + "e" + strconv.Itoa(most)
+	case exponent < -most:
+		fraction := -most - exponent
+		if pad := fraction - len(digits) + 1; pad > 0 {
+			digits = strings.Repeat("0", pad) + digits
+		}
+		return digits[:len(digits)-fraction] + "." + digits[len(digits)-fraction:] + "e-" + strconv.Itoa(most)
+	}
+	return digits + "e" + strconv.Itoa(exponent)
 }
