@@ -85,7 +85,7 @@ func (l *Ledger) endWaiting(ctx context.Context, q *db.Queries, c db.Call, o Out
 	if n == 0 {
 		return errMoved
 	}
-	if err := q.CloseOpen(ctx, db.CloseOpenParams{ID: c.ConversationID}); err != nil {
+	if _, err := q.CloseOpen(ctx, db.CloseOpenParams{ID: c.ConversationID, Generation: c.Generation}); err != nil {
 		return fmt.Errorf("count the call: %w", err)
 	}
 	out.Result, out.Told = &res, stored.told

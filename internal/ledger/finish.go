@@ -61,12 +61,12 @@ func (l *Ledger) commitOutcome(ctx context.Context, t *tx, w Work, o Outcome, ca
 	if err != nil {
 		return Finished{}, err
 	}
-	room, err := l.fence(ctx, t, w, res, stored, cancelled)
+	changes := sum(w, o.Changes)
+	then, err := l.fence(ctx, t, w, res, stored, changes, cancelled)
 	if err != nil {
 		return Finished{}, err
 	}
-	changes := sum(w, o.Changes)
-	if r := l.checkLimits(room, changes); r != nil {
+	if r := l.checkLimits(then, changes); r != nil {
 		return Finished{}, r
 	}
 	if o.Effect != nil {
@@ -79,10 +79,11 @@ func (l *Ledger) commitOutcome(ctx context.Context, t *tx, w Work, o Outcome, ca
 		return Finished{}, fmt.Errorf("write the outcome's bytes: %w", err)
 	}
 	changes.apply(p, w, o)
-	p.CloseOpen(db.CloseOpenParams{ID: w.Key.Conversation, BytesDelta: changes.bytes, FilesDelta: changes.files, HistoryDelta: changes.history})
 	var next db.ReleaseNextRow
 	var waits bool
-	p.ReleaseNext(db.ReleaseNextParams{ConversationID: w.Key.Conversation, Behind: w.Seq}, &waits, &next)
+	if then.Open > 0 { // under the lock: nobody adds a call meanwhile
+		p.ReleaseNext(db.ReleaseNextParams{ConversationID: w.Key.Conversation, Behind: w.Seq}, &waits, &next)
+	}
 	if err := t.commit(ctx, p); err != nil {
 		return Finished{}, fmt.Errorf("write the outcome: %w", err)
 	}
@@ -98,13 +99,15 @@ func nextEvent(conversation string, row db.ReleaseNextRow) *Event {
 		Generation: row.Generation, Fresh: true}
 }
 
-// fence takes the lock and makes the call done, if it is still this worker's. It gives what the workspace holds.
-func (l *Ledger) fence(ctx context.Context, t *tx, w Work, res call.Result, stored storedResult, cancelled bool) (workspace.Room, error) {
-	var row db.LockConversationRow
+// fence takes the lock, counts the changes and makes the call done, if it is still this worker's. It gives what the
+// conversation then holds.
+func (l *Ledger) fence(ctx context.Context, t *tx, w Work, res call.Result, stored storedResult, c changeSet, cancelled bool) (db.CloseOpenRow, error) {
+	var then db.CloseOpenRow
 	var there bool
 	var n int64
 	p := t.pipeline()
-	p.LockConversation(w.Key.Conversation, &there, &row)
+	p.CloseOpen(db.CloseOpenParams{ID: w.Key.Conversation, Generation: w.Generation, BytesDelta: c.bytes, FilesDelta: c.files,
+		HistoryDelta: c.history}, &there, &then)
 	if paths := pathsOf(w, res); w.Claimed() {
 		p.FinishClaimed(db.FinishClaimedParams{
 			TurnID: w.Key.Turn, CallID: w.Key.Call, Generation: w.Generation, Status: status(res.Status), Code: string(res.Code),
@@ -118,17 +121,17 @@ func (l *Ledger) fence(ctx context.Context, t *tx, w Work, res call.Result, stor
 		}, &n)
 	}
 	if err := p.Send(ctx, t.conn); err != nil {
-		return workspace.Room{}, fmt.Errorf("mark the call done: %w", err)
+		return then, fmt.Errorf("mark the call done: %w", err)
 	}
 	switch {
-	case !there || row.DeletedAt != nil || row.Generation != w.Generation:
-		return workspace.Room{}, ErrFenced
+	case !there:
+		return then, ErrFenced
 	case n == 1:
-		return workspace.Room{Bytes: row.Bytes, Files: int(row.Files)}, nil
+		return then, nil
 	case cancelled:
-		return workspace.Room{}, ErrFenced
+		return then, ErrFenced
 	}
-	return workspace.Room{}, l.whyFenced(ctx, t, w)
+	return then, l.whyFenced(ctx, t, w)
 }
 
 // whyFenced tells a call that is to be cancelled from one that is another's by now.
@@ -246,8 +249,9 @@ func (c Change) pieces() [][]byte {
 
 // checkLimits is the last word on the workspace's limits: it counts under the lock of the write, whatever a plan had
 // believed.
-func (l *Ledger) checkLimits(now workspace.Room, c changeSet) *call.Refusal {
-	return l.cfg.Limits.CheckRoom(now, workspace.Room{Bytes: now.Bytes + c.bytes, Files: now.Files + int(c.files)})
+func (l *Ledger) checkLimits(then db.CloseOpenRow, c changeSet) *call.Refusal {
+	room := workspace.Room{Bytes: then.Bytes, Files: int(then.Files)}
+	return l.cfg.Limits.CheckRoom(workspace.Room{Bytes: room.Bytes - c.bytes, Files: room.Files - int(c.files)}, room)
 }
 
 // releaseNext releases the oldest call that waits behind a place in the order, if the conversation has no head.

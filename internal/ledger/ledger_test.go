@@ -300,30 +300,38 @@ func (b *bench) holding(fn func(t *tx)) (commit func()) {
 // An accept that waited for a finish must see what the finish did: the conversation has no head any more. One that decided
 // in its locking statement, on a snapshot from before the wait, would queue the call behind a head that is gone.
 func TestAcceptDecidesOnWhatIsTrueAfterTheLock(t *testing.T) {
-	b := newBench(t, DefaultConfig())
-	b.accept("c1")
-	w := b.claim("c1")
-	commit := b.holding(func(inner *tx) {
-		if _, err := b.commitOutcome(t.Context(), inner, w, done(""), false); err != nil {
-			t.Fatal(err)
-		}
-	})
-	got := make(chan Accepted, 1)
-	go func() {
-		a, err := b.Accept(context.Background(), b.turn, []NewCall{newCall("c2")})
-		if err != nil {
-			t.Errorf("accept: %v", err)
-			a = make([]Accepted, 1)
-		}
-		got <- a[0]
-	}()
-	b.waitForLockWait()
-	commit()
-	if a := <-got; a.Event == nil {
-		t.Errorf("the call was accepted without being released: nothing will ever release it")
-	}
-	if _, s := b.look("c2"); s != Released {
-		t.Errorf("c2 is %s", s)
+	for name, ids := range map[string][]string{"one call": {"c2"}, "a step": {"c2", "c3"}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, DefaultConfig())
+			b.accept("c1")
+			w := b.claim("c1")
+			commit := b.holding(func(inner *tx) {
+				if _, err := b.commitOutcome(t.Context(), inner, w, done(""), false); err != nil {
+					t.Fatal(err)
+				}
+			})
+			var calls []NewCall
+			for _, id := range ids {
+				calls = append(calls, newCall(id))
+			}
+			got := make(chan Accepted, 1)
+			go func() {
+				a, err := b.Accept(context.Background(), b.turn, calls)
+				if err != nil {
+					t.Errorf("accept: %v", err)
+					a = make([]Accepted, 1)
+				}
+				got <- a[0]
+			}()
+			b.waitForLockWait()
+			commit()
+			if a := <-got; a.Event == nil {
+				t.Errorf("the call was accepted without being released: nothing will ever release it")
+			}
+			if _, s := b.look("c2"); s != Released {
+				t.Errorf("c2 is %s", s)
+			}
+		})
 	}
 }
 

@@ -207,7 +207,7 @@ func (s *Sweeper) endLost(ctx context.Context, key call.Key, seen uuid.UUID, o O
 		if n == 0 {
 			return ErrFenced
 		}
-		if err := q.CloseOpen(ctx, db.CloseOpenParams{ID: key.Conversation}); err != nil {
+		if _, err := q.CloseOpen(ctx, db.CloseOpenParams{ID: key.Conversation, Generation: c.Generation}); err != nil {
 			return fmt.Errorf("count the call: %w", err)
 		}
 		told = stored.told

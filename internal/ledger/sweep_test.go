@@ -555,7 +555,7 @@ func TestADeletionIsPurgedAndThenItsUnfinishedCallsAreTold(t *testing.T) {
 	s.due()
 	s.sweep()
 	got := map[string]call.Result{}
-	for range 2 {
+	for got["c2"].CallID == "" || got["c3"].CallID == "" { // c1 may be told more than once
 		r := next(t, s.results)
 		got[r.CallID] = r
 	}

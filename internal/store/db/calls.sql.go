@@ -526,6 +526,55 @@ func (q *Queries) InsertDoneCall(ctx context.Context, arg InsertDoneCallParams) 
 	return result.RowsAffected(), nil
 }
 
+const insertPlaced = `-- name: InsertPlaced :one
+INSERT INTO calls (turn_id, call_id, conversation_id, generation, seq, tool, kind, lane, actor, arguments, arguments_sha256,
+                   paths, state, result_ref, next_at)
+SELECT t.id, $1::text, c.id, c.generation, c.last_seq, $2::text, $3::text,
+       $4::text, $5::text, $6::bytea, $7::bytea,
+       $8::text[], CASE WHEN c.open = 1 THEN 'released' ELSE 'queued' END, $9::text,
+       clock_timestamp() + $10::double precision * interval '1 second'
+FROM conversations c JOIN turns t ON t.conversation_id = c.id
+WHERE t.id = $11::text AND c.id = $12::text AND t.generation = c.generation
+  AND t.closed_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
+RETURNING state
+`
+
+type InsertPlacedParams struct {
+	CallID          string
+	Tool            string
+	Kind            string
+	Lane            string
+	Actor           string
+	Arguments       []byte
+	ArgumentsSha256 []byte
+	Paths           []string
+	ResultRef       string
+	DueAfter        float64
+	TurnID          string
+	ConversationID  string
+}
+
+// Writes a call at the place that was just taken, in a later statement, if its turn still takes calls.
+func (q *Queries) InsertPlaced(ctx context.Context, arg InsertPlacedParams) (string, error) {
+	row := q.db.QueryRow(ctx, insertPlaced,
+		arg.CallID,
+		arg.Tool,
+		arg.Kind,
+		arg.Lane,
+		arg.Actor,
+		arg.Arguments,
+		arg.ArgumentsSha256,
+		arg.Paths,
+		arg.ResultRef,
+		arg.DueAfter,
+		arg.TurnID,
+		arg.ConversationID,
+	)
+	var state string
+	err := row.Scan(&state)
+	return state, err
+}
+
 const releaseNext = `-- name: ReleaseNext :one
 UPDATE calls
 SET state = 'released', next_at = clock_timestamp() + interval '5 seconds', sweeps = 0

@@ -10,29 +10,42 @@ import (
 	"time"
 )
 
-const closeOpen = `-- name: CloseOpen :exec
+const closeOpen = `-- name: CloseOpen :one
 UPDATE conversations
-SET open = open - 1, bytes = bytes + $2::bigint, files = files + $3::integer,
-    history_bytes = history_bytes + $4::bigint
-WHERE id = $1
+SET open = open - 1, bytes = bytes + $3::bigint, files = files + $4::integer,
+    history_bytes = history_bytes + $5::bigint
+WHERE id = $1 AND generation = $2 AND deleted_at IS NULL AND open > 0
+  AND bytes + $3::bigint >= 0 AND files + $4::integer >= 0
+RETURNING bytes, files, open
 `
 
 type CloseOpenParams struct {
 	ID           string
+	Generation   int64
 	BytesDelta   int64
 	FilesDelta   int32
 	HistoryDelta int64
 }
 
-// One call is done: the conversation's counts follow it.
-func (q *Queries) CloseOpen(ctx context.Context, arg CloseOpenParams) error {
-	_, err := q.db.Exec(ctx, closeOpen,
+type CloseOpenRow struct {
+	Bytes int64
+	Files int32
+	Open  int32
+}
+
+// One call is done, and the conversation's counts follow it. It locks the conversation, if that is not done yet, and decides
+// only from the row's own columns: no row says that the conversation is not what the call was accepted in.
+func (q *Queries) CloseOpen(ctx context.Context, arg CloseOpenParams) (CloseOpenRow, error) {
+	row := q.db.QueryRow(ctx, closeOpen,
 		arg.ID,
+		arg.Generation,
 		arg.BytesDelta,
 		arg.FilesDelta,
 		arg.HistoryDelta,
 	)
-	return err
+	var i CloseOpenRow
+	err := row.Scan(&i.Bytes, &i.Files, &i.Open)
+	return i, err
 }
 
 const conversation = `-- name: Conversation :one
@@ -290,6 +303,31 @@ func (q *Queries) ShareConversation(ctx context.Context, id string) (ShareConver
 	row := q.db.QueryRow(ctx, shareConversation, id)
 	var i ShareConversationRow
 	err := row.Scan(&i.Generation, &i.DeletedAt)
+	return i, err
+}
+
+const takePlace = `-- name: TakePlace :one
+UPDATE conversations SET last_seq = last_seq + 1, open = open + 1
+WHERE id = $1 AND deleted_at IS NULL AND open <= $2::integer
+RETURNING generation, last_seq, open
+`
+
+type TakePlaceParams struct {
+	ID   string
+	Most int32
+}
+
+type TakePlaceRow struct {
+	Generation int64
+	LastSeq    int64
+	Open       int32
+}
+
+// Locks the conversation and takes the next place in the order, deciding only from the row's own columns.
+func (q *Queries) TakePlace(ctx context.Context, arg TakePlaceParams) (TakePlaceRow, error) {
+	row := q.db.QueryRow(ctx, takePlace, arg.ID, arg.Most)
+	var i TakePlaceRow
+	err := row.Scan(&i.Generation, &i.LastSeq, &i.Open)
 	return i, err
 }
 

@@ -134,8 +134,19 @@ func (p *Pipeline) PutChanges(a PutChangesParams) {
 }
 
 // CloseOpen is Queries.CloseOpen.
-func (p *Pipeline) CloseOpen(a CloseOpenParams) {
-	p.exec(closeOpen, a.ID, a.BytesDelta, a.FilesDelta, a.HistoryDelta)
+func (p *Pipeline) CloseOpen(a CloseOpenParams, found *bool, i *CloseOpenRow) {
+	p.row(found, closeOpen, []any{a.ID, a.Generation, a.BytesDelta, a.FilesDelta, a.HistoryDelta}, &i.Bytes, &i.Files, &i.Open)
+}
+
+// TakePlace is Queries.TakePlace.
+func (p *Pipeline) TakePlace(a TakePlaceParams, found *bool, i *TakePlaceRow) {
+	p.row(found, takePlace, []any{a.ID, a.Most}, &i.Generation, &i.LastSeq, &i.Open)
+}
+
+// InsertPlaced is Queries.InsertPlaced.
+func (p *Pipeline) InsertPlaced(a InsertPlacedParams, found *bool, state *string) {
+	p.row(found, insertPlaced, []any{a.CallID, a.Tool, a.Kind, a.Lane, a.Actor, a.Arguments, a.ArgumentsSha256, a.Paths, a.ResultRef,
+		a.DueAfter, a.TurnID, a.ConversationID}, state)
 }
 
 // ReleaseNext is Queries.ReleaseNext.

@@ -8,6 +8,19 @@ INSERT INTO calls (turn_id, call_id, conversation_id, generation, seq, tool, kin
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
         clock_timestamp() + sqlc.arg(due_after)::double precision * interval '1 second');
 
+-- name: InsertPlaced :one
+-- Writes a call at the place that was just taken, in a later statement, if its turn still takes calls.
+INSERT INTO calls (turn_id, call_id, conversation_id, generation, seq, tool, kind, lane, actor, arguments, arguments_sha256,
+                   paths, state, result_ref, next_at)
+SELECT t.id, sqlc.arg(call_id)::text, c.id, c.generation, c.last_seq, sqlc.arg(tool)::text, sqlc.arg(kind)::text,
+       sqlc.arg(lane)::text, sqlc.arg(actor)::text, sqlc.arg(arguments)::bytea, sqlc.arg(arguments_sha256)::bytea,
+       sqlc.arg(paths)::text[], CASE WHEN c.open = 1 THEN 'released' ELSE 'queued' END, sqlc.arg(result_ref)::text,
+       clock_timestamp() + sqlc.arg(due_after)::double precision * interval '1 second'
+FROM conversations c JOIN turns t ON t.conversation_id = c.id
+WHERE t.id = sqlc.arg(turn_id)::text AND c.id = sqlc.arg(conversation_id)::text AND t.generation = c.generation
+  AND t.closed_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
+RETURNING state;
+
 -- name: InsertDoneCall :execrows
 -- A call that is done as it arrives: it touched no workspace, or was refused at the door.
 INSERT INTO calls (turn_id, call_id, conversation_id, generation, seq, tool, kind, lane, actor, arguments, arguments_sha256,
