@@ -19,6 +19,8 @@ type deed struct {
 	apply func(m *model, turn string, seq int64) verdict
 	// writes are the paths that a write_file names.
 	writes []string
+	// mayNotBegin marks a run whose time may be up before its first line; once it has begun it prints begun.
+	mayNotBegin bool
 	// long marks a run that lasts long enough to be cancelled.
 	long bool
 }

@@ -1,14 +1,28 @@
 package torture
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
 	"treeline/internal/call"
 )
 
 // runFile is the file that runs write.
 const runFile = "run.txt"
+
+// begun is what a run prints whose time may be up before it begins.
+const begun = "begun"
+
+// untouched reports whether a run that may not have begun has not: it printed nothing and changed nothing.
+func untouched(res call.Result) bool {
+	var data struct{ Stdout string }
+	if err := json.Unmarshal(res.Data, &data); err != nil {
+		return false
+	}
+	return res.Changes.Empty() && !strings.Contains(data.Stdout, begun)
+}
 
 // appends is the program that adds one line to the runs' file.
 func appends(id string) string {
@@ -33,9 +47,11 @@ func (d deeds) run(id string) deed {
 	case n < 6:
 		return run(appends(id)+"raise ValueError('on purpose')\n", 20, func(m *model) verdict { return appended(m, call.Failed, call.Raised) })
 	case n < 7: // ignores its stop, as its child does
-		return run(appends(id)+"import signal, subprocess, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"+
-			"subprocess.Popen(['/bin/sleep', '600']) if __import__('os').path.exists('/bin/sleep') else None\ntime.sleep(600)\n", 1,
+		stubborn := run(appends(id)+"print('"+begun+"', flush=True)\nimport signal, subprocess, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"+
+			"subprocess.Popen(['/bin/sleep', '600']) if __import__('os').path.exists('/bin/sleep') else None\ntime.sleep(600)\n", 2,
 			func(m *model) verdict { return appended(m, call.Failed, call.Timeout) })
+		stubborn.mayNotBegin = true
+		return stubborn
 	case n < 10: // longer than a lease, so that it lives by its heartbeats
 		long := run(appends(id)+fmt.Sprintf("import time\ntime.sleep(%d)\n", 1+d.random.IntN(5)), 30,
 			func(m *model) verdict { return appended(m, call.OK, "") })
