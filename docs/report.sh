@@ -52,6 +52,10 @@ ready_times() {
     treeline bench edit
   printf '\n## Start\n\nUntil `ready` is printed, the code worker included.\n\n'
   ready_times
+  section "The sandbox" "The local driver alone: a sealed run beside a bare one, many files beside few, much output beside little." \
+    treeline bench sandbox
+  section "A long run" "Other conversations' runs and file calls while one run goes on for long, beside the same while none does." \
+    treeline bench runs
   # Further tables go here: a section each.
   cat <<'CHECKS'
 
