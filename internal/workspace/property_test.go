@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,11 +201,41 @@ func checkShown(t fataler, text, shown string, req SearchRequest, matching map[i
 				mark = ":" + strings.Join(queries, ",") + ":"
 			}
 		}
-		fmt.Fprintf(&want, "%d%s\t%s\n", n, mark, d.Text(n))
+		head := fmt.Sprintf("%d%s\t", n, mark)
+		fmt.Fprintf(&want, "%s%s\n", head, longLine(t, shown, head, string(d.Text(n)), matching[n]))
 	}
 	if _, got, _ := strings.Cut(shown, "\n\np\n"); got != strings.TrimSuffix(want.String(), "\n") {
 		t.Fatalf("shown %q\nwant  %q", got, want.String())
 	}
+}
+
+var (
+	cutBefore = regexp.MustCompile(`^\[cut here: (\d+) characters before this\] `)
+	cutAfter  = regexp.MustCompile(` \[cut here: (\d+) (?:characters after this|more characters of this line)\]$`)
+)
+
+// longLine gives a line as it is shown behind its head: whole, or a longer one as the part that it is said to be.
+func longLine(t fataler, shown, head, line string, matching bool) string {
+	most, whole := DefaultLimits().SearchLineChars, []rune(line)
+	if len(whole) <= most {
+		return line
+	}
+	_, got, _ := strings.Cut("\n"+shown, "\n"+head)
+	got, _, _ = strings.Cut(got, "\n")
+	before, part := 0, got
+	if m := cutBefore.FindStringSubmatch(got); m != nil && matching {
+		before, _ = strconv.Atoi(m[1])
+		part = part[len(m[0]):]
+	}
+	after := 0
+	if m := cutAfter.FindStringSubmatch(part); m != nil {
+		after, _ = strconv.Atoi(m[1])
+		part = part[:len(part)-len(m[0])]
+	}
+	if before+most+after != len(whole) || part != string(whole[before:before+most]) {
+		t.Fatalf("a line of %d characters is shown from %d on, %d before its end: %q", len(whole), before, after, got)
+	}
+	return got
 }
 
 func TestSearchFindsWhatAPlainLoopFinds(t *testing.T) {
