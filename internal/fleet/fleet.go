@@ -144,9 +144,13 @@ func (f *Fleet) runRoles(ctx context.Context, key string) (err error) {
 	if driver != nil {
 		defer func() { err = errors.Join(err, driver.Close()) }()
 	}
-	g, ctx := errgroup.WithContext(ctx)
 	cfg := f.cfg.Role
 	cfg.Log = f.cfg.Log
+	if cfg.Pool, err = cfg.OpenPool(ctx, cfg.Connections*(1+f.cfg.FileWorkers+f.cfg.CodeWorkers)); err != nil {
+		return err
+	}
+	defer cfg.Pool.Close()
+	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.keepPostgres(ctx) })
 	for i := range f.cfg.FileWorkers {
 		own := cfg

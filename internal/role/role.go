@@ -25,6 +25,9 @@ type Config struct {
 	DatabaseURL string
 	// Connections bounds the role's pool.
 	Connections int
+	// Pool, where it is set, takes the place of a pool of the role's own: roles of one process share their connections, and
+	// whoever set it closes it.
+	Pool *pgxpool.Pool
 	// NATSURL reaches the queue; NATSOptions are added to the connection's.
 	NATSURL     string
 	NATSOptions []nats.Option
@@ -46,6 +49,7 @@ func DefaultConfig() Config {
 // base is what a role stands on, and closes last.
 type base struct {
 	pool   *pgxpool.Pool
+	shared bool // the pool is not this role's to close
 	ledger *ledger.Ledger
 	queue  *queue.Queue
 	teller *ledger.Teller
@@ -57,22 +61,14 @@ type base struct {
 
 // open reaches the database and the queue, waiting for both with growing pauses until ctx ends.
 func (c Config) open(ctx context.Context, name string) (*base, error) {
-	b := &base{log: c.Log}
-	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second),
-		backoff.WithMaxElapsedTime(0))
-	err := backoff.RetryNotify(func() error {
+	b := &base{log: c.Log, pool: c.Pool, shared: c.Pool != nil}
+	if !b.shared {
 		var err error
-		b.pool, err = store.Open(ctx, c.DatabaseURL, c.Connections)
-		if errors.Is(err, store.ErrURL) {
-			return backoff.Permanent(err)
+		if b.pool, err = c.OpenPool(ctx, c.Connections); err != nil {
+			return nil, err
 		}
-		return err
-	}, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
-		c.Log.Warn().Err(err).Dur("again_in", d).Msg("the database is not there yet")
-	})
-	if err != nil {
-		return nil, err
 	}
+	var err error
 	b.ledger = ledger.New(b.pool, c.Ledger)
 	// The queue lives until the role has drained, so it must not end with ctx.
 	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -81,7 +77,7 @@ func (c Config) open(ctx context.Context, name string) (*base, error) {
 	stop()
 	if err != nil {
 		cancel()
-		b.pool.Close()
+		b.closePool()
 		return nil, fmt.Errorf("start the %s: %w", name, err)
 	}
 	b.teller = ledger.NewTeller(b.ledger, b.queue, c.Log)
@@ -101,7 +97,30 @@ func (b *base) close() {
 	b.endTelling()
 	b.telling.Wait()
 	b.queue.Close()
-	b.pool.Close()
+	b.closePool()
+}
+
+func (b *base) closePool() {
+	if !b.shared {
+		b.pool.Close()
+	}
+}
+
+// OpenPool reaches the database with at most the given number of connections, waiting with growing pauses until ctx ends.
+func (c Config) OpenPool(ctx context.Context, connections int) (pool *pgxpool.Pool, err error) {
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second),
+		backoff.WithMaxElapsedTime(0))
+	err = backoff.RetryNotify(func() error {
+		var err error
+		pool, err = store.Open(ctx, c.DatabaseURL, connections)
+		if errors.Is(err, store.ErrURL) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
+		c.Log.Warn().Err(err).Dur("again_in", d).Msg("the database is not there yet")
+	})
+	return pool, err
 }
 
 // until runs fn with two ends: stop is closed when ctx ends, and the context that fn gets ends a grace period later.
