@@ -4,16 +4,24 @@ package call
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"time"
 )
 
-// ID bounds every identifier that comes from outside: conversation, turn, call, upload, artifact, ref, skill.
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
-// ValidID reports whether s is an identifier: 1 to 64 of A-Z, a-z, 0-9, "_" and "-".
-func ValidID(s string) bool { return idPattern.MatchString(s) }
+// ValidID reports whether s is an identifier, as all that come from outside are (conversation, turn, call, upload, artifact,
+// ref, skill): 1 to 64 of A-Z, a-z, 0-9, "_" and "-".
+func ValidID(s string) bool {
+	if len(s) == 0 || len(s) > 64 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
 
 // ReservedPrefix begins the turn ids and result refs that Treeline makes itself; callers may not use it.
 const ReservedPrefix = "tl-"

@@ -26,6 +26,8 @@ type Answer struct {
 	Seq    int64
 	// Result is set where the call is done.
 	Result *call.Result
+	// Told is the result's wire form, where it came as that: it need not be encoded again.
+	Told string
 	// State is the ledger's: queued, released, running, done.
 	State string
 	// Duplicate says that the call was known before it was sent this time.

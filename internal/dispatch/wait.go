@@ -76,7 +76,7 @@ func (d *Dispatcher) wait(ctx context.Context, w *waiter, a Answer, most time.Du
 				w.look = true
 				continue
 			}
-			a.Result, a.State = &res, string(ledger.Done)
+			a.Result, a.Told, a.State = &res, string(body), string(ledger.Done)
 			return a, nil
 		}
 	}
@@ -151,7 +151,7 @@ func (d *Dispatcher) lookup(ctx context.Context, k call.Key) (Answer, error) {
 		m := momentary(turnOf(k), Request{CallID: k.Call, Tool: c.Tool}, refuseDeleted())
 		return m, nil
 	}
-	a.Result = &call.Result{}
+	a.Result, a.Told = &call.Result{}, string(c.Result)
 	if err := json.Unmarshal(c.Result, a.Result); err != nil {
 		return a, fmt.Errorf("read the stored result: %w", err)
 	}

@@ -150,6 +150,10 @@ func answer(w http.ResponseWriter, n *note, a dispatch.Answer) error {
 	}
 	n.conversation, n.turn, n.call = a.Result.ConversationID, a.Result.TurnID, a.Result.CallID
 	n.tool, n.code = a.Result.Tool, string(a.Result.Code)
+	if a.Told != "" {
+		writeBody(w, http.StatusOK, a.Told)
+		return nil
+	}
 	return writeJSON(w, http.StatusOK, a.Result)
 }
 
