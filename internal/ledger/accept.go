@@ -12,9 +12,6 @@ import (
 	"treeline/internal/turn"
 )
 
-// freshEvent is how long a fresh event may take before the sweeper publishes another.
-const freshEvent = 5 * time.Second
-
 // NewCall is a call that passed the door, or was refused there.
 type NewCall struct {
 	ID, Tool, Kind, Lane string
@@ -96,36 +93,25 @@ func (l *Ledger) acceptAll(ctx context.Context, tn turn.Turn, calls []NewCall, l
 	return out, err
 }
 
-// acceptPlain accepts one call that nothing stands against, in few statements. Where something does (the id is known, the turn
+// acceptPlain accepts one call that nothing stands against, in one statement. Where something does (the id is known, the turn
 // is closed, too many wait), or anything goes wrong, it leaves no trace and says no: the long way finds out.
 func (l *Ledger) acceptPlain(ctx context.Context, tn turn.Turn, c NewCall, lazy bool) (Accepted, bool) {
-	var a Accepted
-	err := l.onConn(ctx, func(t *tx) error {
-		t.lazy = lazy
-		var place db.TakePlaceRow
-		var placed, written bool
-		var state string
-		p := t.pipeline()
-		p.TakePlace(db.TakePlaceParams{ID: tn.Conversation, Most: int32(l.cfg.Limits.WaitingCalls)}, &placed, &place)
-		p.InsertPlaced(db.InsertPlacedParams{
-			TurnID: tn.ID, CallID: c.ID, ConversationID: tn.Conversation, Tool: c.Tool, Kind: c.Kind, Lane: c.Lane, Actor: c.Actor,
-			Arguments: orEmpty(c.Arguments), ArgumentsSha256: c.Digest[:], Paths: orNone(c.Paths), DueAfter: freshEvent.Seconds(),
-			ResultRef: ResultRef(call.Key{Conversation: tn.Conversation, Turn: tn.ID, Call: c.ID}),
-		}, &written, &state)
-		if err := p.Send(ctx, t.conn); err != nil {
-			return err
-		}
-		if !placed || !written {
-			return errMoved
-		}
-		a = Accepted{Seq: place.LastSeq, State: State(state)}
-		if a.State == Released {
-			a.Event = &Event{Conversation: tn.Conversation, Turn: tn.ID, Call: c.ID, Lane: c.Lane, Seq: place.LastSeq,
-				Generation: place.Generation, Fresh: true}
-		}
-		return t.commit(ctx, t.pipeline())
+	place, err := l.q.AcceptPlain(ctx, db.AcceptPlainParams{
+		ConversationID: tn.Conversation, TurnID: tn.ID, Most: int32(l.cfg.Limits.WaitingCalls), Lazily: lazy,
+		CallID: c.ID, Tool: c.Tool, Kind: c.Kind, Lane: c.Lane, Actor: c.Actor,
+		Arguments: orEmpty(c.Arguments), ArgumentsSha256: c.Digest[:], Paths: orNone(c.Paths), DueAfter: l.freshDue(),
+		ResultRef: ResultRef(call.Key{Conversation: tn.Conversation, Turn: tn.ID, Call: c.ID}),
 	})
-	return a, err == nil
+	if err != nil {
+		return Accepted{}, false
+	}
+	a := Accepted{Seq: place.LastSeq, State: Queued}
+	if place.Open == 1 {
+		a.State = Released
+		a.Event = &Event{Conversation: tn.Conversation, Turn: tn.ID, Call: c.ID, Lane: c.Lane, Seq: place.LastSeq,
+			Generation: place.Generation, Fresh: true, Alone: true}
+	}
+	return a, true
 }
 
 func (l *Ledger) accept(ctx context.Context, t *tx, tn turn.Turn, calls []NewCall) ([]Accepted, error) {
@@ -145,9 +131,9 @@ func (l *Ledger) accept(ctx context.Context, t *tx, tn turn.Turn, calls []NewCal
 		return nil, call.Refuse(call.Busy, "%d calls of this conversation are waiting already, and at most %d may. "+
 			"Nothing was done; send the same call again in a moment.", max(0, int(s.facts.Open)-1), l.cfg.Limits.WaitingCalls)
 	}
-	w := writer{p: t.pipeline(), turn: tn, generation: s.generation, first: s.facts.Open == 0, seq: s.facts.LastSeq}
+	w := writer{p: t.pipeline(), turn: tn, due: l.freshDue(), generation: s.generation, first: s.facts.Open == 0, seq: s.facts.LastSeq}
 	if fresh > 0 {
-		w.p.TakeSeqs(db.TakeSeqsParams{ID: tn.Conversation, N: int64(fresh)})
+		db.Queue(w.p, (*db.Queries).TakeSeqs, db.TakeSeqsParams{ID: tn.Conversation, N: int64(fresh)})
 	}
 	out := make([]Accepted, len(calls))
 	written := make([]int64, len(calls))
@@ -308,6 +294,7 @@ type writer struct {
 	generation int64
 	seq        int64 // the last one given
 	first      bool  // the next call that waits is the conversation's head
+	due        float64
 }
 
 func (w *writer) key(c NewCall) call.Key {
@@ -322,10 +309,10 @@ func (w *writer) write(c NewCall) Accepted {
 		a.Event = &Event{Conversation: w.turn.Conversation, Turn: w.turn.ID, Call: c.ID, Lane: c.Lane, Seq: w.seq,
 			Generation: w.generation, Fresh: true}
 	}
-	w.p.InsertCall(db.InsertCallParams{
+	db.Queue(w.p, (*db.Queries).InsertCall, db.InsertCallParams{
 		TurnID: w.turn.ID, CallID: c.ID, ConversationID: w.turn.Conversation, Generation: w.generation, Seq: w.seq,
 		Tool: c.Tool, Kind: c.Kind, Lane: c.Lane, Actor: c.Actor, Arguments: orEmpty(c.Arguments), ArgumentsSha256: c.Digest[:],
-		Paths: orNone(c.Paths), State: string(a.State), ResultRef: ResultRef(w.key(c)), DueAfter: freshEvent.Seconds(),
+		Paths: orNone(c.Paths), State: string(a.State), ResultRef: ResultRef(w.key(c)), DueAfter: w.due,
 	})
 	return a
 }
@@ -340,7 +327,7 @@ func (l *Ledger) writeDone(w *writer, c NewCall, written *int64) (Accepted, erro
 	w.p.InsertDoneCall(db.InsertDoneCallParams{
 		TurnID: w.turn.ID, CallID: c.ID, ConversationID: w.turn.Conversation, Generation: w.generation,
 		Tool: c.Tool, Kind: c.Kind, Arguments: orEmpty(c.Arguments), ArgumentsSha256: c.Digest[:], Paths: orNone(c.Paths),
-		Status: status(c.Done.Status), Code: string(c.Done.Code), Result: stored.told, Output: stored.output,
+		Status: string(c.Done.Status), Code: string(c.Done.Code), Result: stored.told, Output: stored.output,
 		ResultRef: res.ResultRef, StartedAt: &now, FinishedAt: &now, Attempt: 1,
 	}, written)
 	return Accepted{State: Done, Result: &res, Told: stored.told}, nil
@@ -359,5 +346,3 @@ func orNone(s []string) []string {
 	}
 	return s
 }
-
-func status(s call.Status) *string { v := string(s); return &v }

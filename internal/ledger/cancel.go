@@ -89,6 +89,6 @@ func (l *Ledger) endWaiting(ctx context.Context, q *db.Queries, c db.Call, o Out
 		return fmt.Errorf("count the call: %w", err)
 	}
 	out.Result, out.Told = &res, stored.told
-	out.Next, err = releaseNext(ctx, q, c.ConversationID, c.Seq)
+	out.Next, err = l.releaseNext(ctx, q, c.ConversationID, c.Seq)
 	return err
 }

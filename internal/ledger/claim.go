@@ -35,6 +35,8 @@ type Work struct {
 	Tree *workspace.Tree
 
 	token uuid.UUID
+	// alone says that the conversation had no other open call when this one was accepted.
+	alone bool
 }
 
 // Claimed reports whether the work is held by a lease.
@@ -55,11 +57,12 @@ const (
 // records of the workspace's files, in a later statement: while the call is released or running, only finishing it can
 // change them.
 func (l *Ledger) Look(ctx context.Context, e Event, tree bool) (Work, State, error) {
-	var rows []db.WorkRow
+	var r db.WorkRow
+	var there bool
 	var files []db.TreeRow
 	err := l.onConn(ctx, func(t *tx) error {
 		p := &db.Pipeline{}
-		p.Work(db.WorkParams{TurnID: e.Turn, CallID: e.Call}, &rows)
+		p.Work(db.WorkParams{TurnID: e.Turn, CallID: e.Call}, &there, &r)
 		if tree {
 			p.Tree(e.Conversation, &files)
 		}
@@ -68,13 +71,12 @@ func (l *Ledger) Look(ctx context.Context, e Event, tree bool) (Work, State, err
 	if err != nil {
 		return Work{}, "", fmt.Errorf("read the call: %w", err)
 	}
-	if len(rows) == 0 || rows[0].ConversationID != e.Conversation {
+	if !there || r.ConversationID != e.Conversation {
 		return Work{}, "", ErrNotThere
 	}
-	r := rows[0]
 	w := Work{
 		Key: e.Key(), Tool: r.Tool, Lane: r.Lane, Seq: r.Seq, Generation: r.Generation, Actor: r.Actor,
-		Arguments: r.Arguments, Paths: r.Paths, Started: time.Now().UTC(),
+		Arguments: r.Arguments, Paths: r.Paths, Started: time.Now().UTC(), alone: e.Alone,
 		Turn: turn.Turn{
 			ID: e.Turn, Conversation: r.ConversationID, Generation: r.TurnGeneration,
 			Caller: turn.Caller{User: r.CallerUser, Department: r.Department, Collections: r.Collections},
@@ -100,7 +102,7 @@ func (l *Ledger) Claim(ctx context.Context, w Work) (Work, error) {
 	if err != nil {
 		return w, fmt.Errorf("claim the call: %w", err)
 	}
-	w.token, w.Attempt = token, int(row.Attempt)
+	w.token, w.Attempt, w.alone = token, int(row.Attempt), false // others may come meanwhile
 	if row.StartedAt != nil {
 		w.Started = row.StartedAt.UTC()
 	}
@@ -125,7 +127,7 @@ func (l *Ledger) Heartbeat(ctx context.Context, w Work) (cancel bool, err error)
 // HandBack releases a claimed call that this worker will not finish, and costs it no attempt. The event is to be
 // published.
 func (l *Ledger) HandBack(ctx context.Context, w Work) (Event, error) {
-	n, err := l.q.HandBack(ctx, db.HandBackParams{TurnID: w.Key.Turn, CallID: w.Key.Call, Token: w.token})
+	n, err := l.q.HandBack(ctx, db.HandBackParams{TurnID: w.Key.Turn, CallID: w.Key.Call, Token: w.token, DueAfter: l.laterDue()})
 	if err != nil {
 		return Event{}, fmt.Errorf("hand the call back: %w", err)
 	}

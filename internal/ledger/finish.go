@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -45,14 +46,24 @@ func cancelledOutcome() Outcome {
 	return FailedOutcome(call.Cancelled, "The call was cancelled. Nothing of it was kept.")
 }
 
+// finish commits an outcome, or finds out why it cannot be.
 func (l *Ledger) finish(ctx context.Context, w Work, o Outcome, cancelled bool) (Finished, error) {
 	var done Finished
-	err := l.inPipeline(ctx, "finish the call "+w.Key.String(), func(t *tx) error {
-		var err error
-		done, err = l.commitOutcome(ctx, t, w, o, cancelled)
-		return err
-	})
-	return done, err
+	for range 3 {
+		err := l.inPipeline(ctx, "finish the call "+w.Key.String(), func(t *tx) error {
+			var err error
+			done, err = l.commitOutcome(ctx, t, w, o, cancelled)
+			return err
+		})
+		if !hasMoved(err) {
+			return done, err
+		}
+		if err := l.whyMoved(ctx, w, o, cancelled); err != nil {
+			return Finished{}, err
+		}
+		w.alone = false // another call may have come: that is reason enough
+	}
+	return Finished{}, fmt.Errorf("finish the call %s: %w", w.Key, errMoved)
 }
 
 func (l *Ledger) commitOutcome(ctx context.Context, t *tx, w Work, o Outcome, cancelled bool) (Finished, error) {
@@ -61,28 +72,30 @@ func (l *Ledger) commitOutcome(ctx context.Context, t *tx, w Work, o Outcome, ca
 	if err != nil {
 		return Finished{}, err
 	}
+	small := o.contentBytes() < queuedBytes
+	t.oneTrip = o.Effect == nil && small
 	changes := sum(w, o.Changes)
-	then, err := l.fence(ctx, t, w, res, stored, changes, cancelled)
-	if err != nil {
-		return Finished{}, err
-	}
-	if r := l.checkLimits(then, changes); r != nil {
-		return Finished{}, r
-	}
+	p := t.pipeline()
+	l.fence(p, w, res, stored, changes, cancelled)
 	if o.Effect != nil {
+		if err := p.Send(ctx, t.conn); err != nil {
+			return Finished{}, fmt.Errorf("mark the call done: %w", err)
+		}
 		if err := o.Effect(ctx, db.New(t.conn)); err != nil {
 			return Finished{}, err
 		}
+		p = t.pipeline()
 	}
-	p, err := t.putBytes(ctx, w.Key.Conversation, o.Changes)
-	if err != nil {
+	if small {
+		changes.carry(o.Changes)
+	} else if p, err = t.putBytes(ctx, p, w.Key.Conversation, o.Changes); err != nil {
 		return Finished{}, fmt.Errorf("write the outcome's bytes: %w", err)
 	}
 	changes.apply(p, w, o)
 	var next db.ReleaseNextRow
 	var waits bool
-	if then.Open > 0 { // under the lock: nobody adds a call meanwhile
-		p.ReleaseNext(db.ReleaseNextParams{ConversationID: w.Key.Conversation, Behind: w.Seq}, &waits, &next)
+	if !w.alone { // the fence holds that nobody is to be released
+		p.ReleaseNext(db.ReleaseNextParams{ConversationID: w.Key.Conversation, Behind: w.Seq, DueAfter: l.freshDue()}, &waits, &next)
 	}
 	if err := t.commit(ctx, p); err != nil {
 		return Finished{}, fmt.Errorf("write the outcome: %w", err)
@@ -99,51 +112,55 @@ func nextEvent(conversation string, row db.ReleaseNextRow) *Event {
 		Generation: row.Generation, Fresh: true}
 }
 
-// fence takes the lock, counts the changes and makes the call done, if it is still this worker's. It gives what the
-// conversation then holds.
-func (l *Ledger) fence(ctx context.Context, t *tx, w Work, res call.Result, stored storedResult, c changeSet, cancelled bool) (db.CloseOpenRow, error) {
-	var then db.CloseOpenRow
-	var there bool
-	var n int64
-	p := t.pipeline()
-	p.CloseOpen(db.CloseOpenParams{ID: w.Key.Conversation, Generation: w.Generation, BytesDelta: c.bytes, FilesDelta: c.files,
-		HistoryDelta: c.history}, &there, &then)
-	if paths := pathsOf(w, res); w.Claimed() {
-		p.FinishClaimed(db.FinishClaimedParams{
-			TurnID: w.Key.Turn, CallID: w.Key.Call, Generation: w.Generation, Status: status(res.Status), Code: string(res.Code),
-			Result: stored.told, Output: stored.output, Paths: paths, FinishedAt: res.FinishedAt, Token: w.token, Cancelled: cancelled,
-		}, &n)
-	} else {
-		p.FinishUnclaimed(db.FinishUnclaimedParams{
-			TurnID: w.Key.Turn, CallID: w.Key.Call, Generation: w.Generation, Status: status(res.Status), Code: string(res.Code),
-			Result: stored.told, Output: stored.output, Paths: paths, StartedAt: res.StartedAt, FinishedAt: res.FinishedAt,
-			Cancelled: cancelled,
-		}, &n)
+// fence takes the lock, counts the changes and makes the call done, if it is still this worker's and there is room. If not,
+// the transaction ends there.
+func (l *Ledger) fence(p *db.Pipeline, w Work, res call.Result, stored storedResult, c changeSet, cancelled bool) {
+	f := db.FinishParams{
+		ConversationID: w.Key.Conversation, TurnID: w.Key.Turn, CallID: w.Key.Call, Generation: w.Generation, Cancelled: cancelled,
+		BytesDelta: c.bytes, FilesDelta: c.files, HistoryDelta: c.history,
+		MostBytes: l.cfg.Limits.WorkspaceBytes, MostFiles: int32(l.cfg.Limits.WorkspaceFiles), MostHistory: l.cfg.Limits.HistoryBytes, MostOpen: math.MaxInt32,
+		Status: string(res.Status), Code: string(res.Code), Result: stored.told, Output: stored.output, Paths: pathsOf(w, res),
+		StartedAt: res.StartedAt, FinishedAt: res.FinishedAt,
 	}
-	if err := p.Send(ctx, t.conn); err != nil {
-		return then, fmt.Errorf("mark the call done: %w", err)
+	if w.Claimed() {
+		f.Token = &w.token
 	}
-	switch {
-	case !there:
-		return then, ErrFenced
-	case n == 1:
-		return then, nil
-	case cancelled:
-		return then, ErrFenced
+	if w.alone {
+		f.MostOpen = 1
 	}
-	return then, l.whyFenced(ctx, t, w)
+	db.Queue(p, (*db.Queries).Finish, f)
 }
 
-// whyFenced tells a call that is to be cancelled from one that is another's by now.
-func (l *Ledger) whyFenced(ctx context.Context, t *tx, w Work) error {
-	c, err := db.New(t.conn).Call(ctx, db.CallParams{TurnID: w.Key.Turn, CallID: w.Key.Call})
+// whyMoved tells a call that is another's by now from one that is to be cancelled and from one that no longer fits. Nil: what
+// stood against it has gone, so that it may be tried again.
+func (l *Ledger) whyMoved(ctx context.Context, w Work, o Outcome, cancelled bool) error {
+	c, err := l.q.Call(ctx, db.CallParams{TurnID: w.Key.Turn, CallID: w.Key.Call})
 	if err != nil {
 		return fmt.Errorf("read the call again: %w", err)
 	}
-	if c.CancelRequested && c.State == string(Running) && c.Token != nil && *c.Token == w.token {
+	ours := c.State == string(Released) && c.Attempt == 0
+	if w.Claimed() {
+		ours = c.State == string(Running) && c.Token != nil && *c.Token == w.token
+	}
+	switch {
+	case !ours || c.Generation != w.Generation || cancelled:
+		return ErrFenced
+	case c.CancelRequested:
 		return errCancelRequested
 	}
-	return ErrFenced
+	now, err := l.Conversation(ctx, w.Key.Conversation)
+	if err != nil {
+		return err
+	}
+	changes, room := sum(w, o.Changes), workspace.Room{Bytes: now.Bytes, Files: int(now.Files)}
+	then := workspace.Room{Bytes: room.Bytes + changes.bytes, Files: room.Files + int(changes.files)}
+	if then.Bytes < 0 || then.Files < 0 {
+		return ErrFenced // it was done on another tree than this
+	}
+	if r := l.cfg.Limits.CheckRoom(room, then); r != nil {
+		return r
+	}
+	return nil
 }
 
 // pathsOf are the paths of a call's step: those it named and those it changed.
@@ -157,14 +174,12 @@ func pathsOf(w Work, res call.Result) []string {
 type changeSet struct {
 	bytes, history int64
 	files          int32
-	put            db.PutFilesParams
 	removed        []string
 	rows           db.PutChangesParams
 }
 
 func sum(w Work, changes []Change) changeSet {
-	s := changeSet{put: db.PutFilesParams{ConversationID: w.Key.Conversation, Revision: w.Seq},
-		rows: db.PutChangesParams{ConversationID: w.Key.Conversation, Seq: w.Seq}}
+	s := changeSet{rows: db.PutChangesParams{ConversationID: w.Key.Conversation, Seq: w.Seq}}
 	for _, c := range changes {
 		s.add(c)
 	}
@@ -181,17 +196,17 @@ func (s *changeSet) add(c Change) {
 	if c.After != nil {
 		after, afterBytes = c.After.SHA256[:], c.After.Bytes
 		s.files++
-		s.put.Paths, s.put.Sha256s = append(s.put.Paths, c.Path), append(s.put.Sha256s, after)
-		s.put.Sizes, s.put.Kinds = append(s.put.Sizes, c.After.Bytes), append(s.put.Kinds, string(c.After.Kind))
-		s.put.LineCounts = append(s.put.LineCounts, int32(c.After.Lines))
-		s.put.CharacterCounts = append(s.put.CharacterCounts, int64(c.After.Characters))
-		s.put.MimeTypes = append(s.put.MimeTypes, c.MIMEType)
+		s.rows.Paths, s.rows.Sha256s = append(s.rows.Paths, c.Path), append(s.rows.Sha256s, after)
+		s.rows.Sizes, s.rows.Kinds = append(s.rows.Sizes, c.After.Bytes), append(s.rows.Kinds, string(c.After.Kind))
+		s.rows.LineCounts = append(s.rows.LineCounts, int32(c.After.Lines))
+		s.rows.CharacterCounts = append(s.rows.CharacterCounts, int64(c.After.Characters))
+		s.rows.MimeTypes = append(s.rows.MimeTypes, c.MIMEType)
 	} else {
 		s.removed = append(s.removed, c.Path)
 	}
 	s.bytes += afterBytes - beforeBytes
 	s.history += beforeBytes
-	s.rows.Paths, s.rows.Ops = append(s.rows.Paths, c.Path), append(s.rows.Ops, c.Op())
+	s.rows.Changed, s.rows.Ops = append(s.rows.Changed, c.Path), append(s.rows.Ops, c.Op())
 	s.rows.BeforeSha256s, s.rows.BeforeSizes = append(s.rows.BeforeSha256s, before), append(s.rows.BeforeSizes, beforeBytes)
 	s.rows.AfterSha256s, s.rows.AfterSizes = append(s.rows.AfterSha256s, after), append(s.rows.AfterSizes, afterBytes)
 }
@@ -199,18 +214,21 @@ func (s *changeSet) add(c Change) {
 // apply writes records and history.
 func (s changeSet) apply(p *db.Pipeline, w Work, o Outcome) {
 	if len(o.Reads) > 0 {
-		p.MarkRead(db.MarkReadParams{ConversationID: w.Key.Conversation, Seq: w.Seq, Paths: o.Reads})
+		db.Queue(p, (*db.Queries).MarkRead, db.MarkReadParams{ConversationID: w.Key.Conversation, Seq: w.Seq, Paths: o.Reads})
 	}
 	if len(o.Changes) == 0 {
 		return
 	}
+	for _, c := range o.Changes {
+		if c.Staged != "" {
+			db.Queue(p, (*db.Queries).UnstageInto, db.UnstageIntoParams{ConversationID: w.Key.Conversation, Sha256: c.After.SHA256[:], ID: c.Staged})
+			db.Queue(p, (*db.Queries).DropStaged, c.Staged)
+		}
+	}
 	if len(s.removed) > 0 {
-		p.RemoveFiles(db.RemoveFilesParams{ConversationID: w.Key.Conversation, Paths: s.removed})
+		db.Queue(p, (*db.Queries).RemoveFiles, db.RemoveFilesParams{ConversationID: w.Key.Conversation, Paths: s.removed})
 	}
-	if len(s.put.Paths) > 0 {
-		p.PutFiles(s.put)
-	}
-	p.PutChanges(s.rows)
+	db.Queue(p, (*db.Queries).PutChanges, s.rows)
 }
 
 // queuedBytes is how many bytes of content are sent together, at least: what is queued is in memory a second time.
@@ -218,13 +236,9 @@ const queuedBytes = 4 * store.PieceSize
 
 // putBytes writes the changed files' bytes, unless the conversation has them. The last of them wait in the pipeline that it
 // gives.
-func (t *tx) putBytes(ctx context.Context, conversation string, changes []Change) (*db.Pipeline, error) {
-	p, queued := t.pipeline(), 0
+func (t *tx) putBytes(ctx context.Context, p *db.Pipeline, conversation string, changes []Change) (*db.Pipeline, error) {
+	queued := 0
 	for _, c := range changes {
-		if c.Staged != "" {
-			p.UnstageInto(db.UnstageIntoParams{ConversationID: conversation, Sha256: c.After.SHA256[:], ID: c.Staged})
-			p.DropStaged(c.Staged)
-		}
 		for i, piece := range c.pieces() {
 			if queued >= queuedBytes {
 				if err := p.Send(ctx, t.conn); err != nil {
@@ -232,11 +246,30 @@ func (t *tx) putBytes(ctx context.Context, conversation string, changes []Change
 				}
 				p, queued = t.pipeline(), 0
 			}
-			p.PutPiece(db.PutPieceParams{ConversationID: conversation, Sha256: c.After.SHA256[:], Piece: int32(i), Data: piece})
+			db.Queue(p, (*db.Queries).PutPiece, db.PutPieceParams{ConversationID: conversation, Sha256: c.After.SHA256[:], Piece: int32(i), Data: piece})
 			queued += len(piece)
 		}
 	}
 	return p, nil
+}
+
+// carry has the changed files' bytes written with their records.
+func (s *changeSet) carry(changes []Change) {
+	for _, c := range changes {
+		for i, piece := range c.pieces() {
+			s.rows.Contents, s.rows.Pieces = append(s.rows.Contents, c.After.SHA256[:]), append(s.rows.Pieces, int32(i))
+			s.rows.Data = append(s.rows.Data, piece)
+		}
+	}
+}
+
+// contentBytes is how many bytes of content an outcome brings.
+func (o Outcome) contentBytes() int {
+	n := 0
+	for _, c := range o.Changes {
+		n += len(c.Content)
+	}
+	return n
 }
 
 // pieces are those of the bytes that a change brings.
@@ -247,16 +280,9 @@ func (c Change) pieces() [][]byte {
 	return store.Pieces(c.Content)
 }
 
-// checkLimits is the last word on the workspace's limits: it counts under the lock of the write, whatever a plan had
-// believed.
-func (l *Ledger) checkLimits(then db.CloseOpenRow, c changeSet) *call.Refusal {
-	room := workspace.Room{Bytes: then.Bytes, Files: int(then.Files)}
-	return l.cfg.Limits.CheckRoom(workspace.Room{Bytes: room.Bytes - c.bytes, Files: room.Files - int(c.files)}, room)
-}
-
 // releaseNext releases the oldest call that waits behind a place in the order, if the conversation has no head.
-func releaseNext(ctx context.Context, q *db.Queries, conversation string, behind int64) (*Event, error) {
-	row, err := q.ReleaseNext(ctx, db.ReleaseNextParams{ConversationID: conversation, Behind: behind})
+func (l *Ledger) releaseNext(ctx context.Context, q *db.Queries, conversation string, behind int64) (*Event, error) {
+	row, err := q.ReleaseNext(ctx, db.ReleaseNextParams{ConversationID: conversation, Behind: behind, DueAfter: l.freshDue()})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -10,7 +10,7 @@ import (
 
 // pruneHistories brings histories that are over their bound back within it.
 func (l *Ledger) pruneHistories(ctx context.Context) error {
-	ids, err := l.q.LongHistories(ctx, db.LongHistoriesParams{HistoryBytes: l.cfg.Limits.HistoryBytes, Limit: sweepBatch})
+	ids, err := l.q.LongHistories(ctx, sweepBatch)
 	if err != nil {
 		return fmt.Errorf("look for long histories: %w", err)
 	}
@@ -41,18 +41,30 @@ func (l *Ledger) pruneHistory(ctx context.Context, conversation string) error {
 			}
 			freed, floor = freed+r.Bytes, r.Seq
 		}
-		if floor == 0 {
-			return nil
+		if floor > 0 {
+			err = dropHistory(ctx, q, conversation, floor)
 		}
-		if err := q.PruneChanges(ctx, db.PruneChangesParams{ConversationID: conversation, Through: floor}); err != nil {
-			return fmt.Errorf("drop the oldest changes: %w", err)
+		if err != nil {
+			return err
 		}
-		if err := q.LowerHistory(ctx, db.LowerHistoryParams{ID: conversation, Freed: freed, Floor: floor}); err != nil {
+		low := db.LowerHistoryParams{ID: conversation, Freed: freed, Floor: floor, Most: l.cfg.Limits.HistoryBytes}
+		if err := q.LowerHistory(ctx, low); err != nil {
 			return fmt.Errorf("count the history: %w", err)
-		}
-		if err := q.PruneBlobs(ctx, conversation); err != nil {
-			return fmt.Errorf("drop bytes that nothing names: %w", err)
 		}
 		return nil
 	})
+}
+
+// dropHistory drops the changes up to a place in the order, and the bytes that nothing names any more.
+func dropHistory(ctx context.Context, q *db.Queries, conversation string, through int64) error {
+	if err := q.PruneChanges(ctx, db.PruneChangesParams{ConversationID: conversation, Through: through}); err != nil {
+		return fmt.Errorf("drop the oldest changes: %w", err)
+	}
+	if err := q.AllowHashing(ctx); err != nil {
+		return fmt.Errorf("allow a join by hashing: %w", err)
+	}
+	if err := q.PruneBlobs(ctx, conversation); err != nil {
+		return fmt.Errorf("drop bytes that nothing names: %w", err)
+	}
+	return nil
 }

@@ -36,6 +36,18 @@ func DefaultConfig() Config {
 	return Config{Limits: workspace.DefaultLimits(), Lease: 30 * time.Second, MaxAttempts: 3, Kept: 24 * time.Hour}
 }
 
+const (
+	// freshEvent is how long the event of a call that was just released may take before the sweeper publishes another.
+	freshEvent = 5 * time.Second
+	// laterEvent is how long each further one may; then twice as long, and so on.
+	laterEvent = 2 * time.Second
+)
+
+// freshDue is freshEvent in seconds, and no more than a lease: whoever is killed delays nothing for longer.
+func (l *Ledger) freshDue() float64 { return min(freshEvent, l.cfg.Lease).Seconds() }
+
+func (l *Ledger) laterDue() float64 { return min(laterEvent, l.cfg.Lease).Seconds() }
+
 // Ledger is the calls of all conversations in Postgres. It is safe for concurrent use.
 type Ledger struct {
 	pool *pgxpool.Pool
@@ -68,6 +80,8 @@ type Event struct {
 	Generation   int64  `json:"generation"`
 	// Fresh marks the first event of a release. Only its first delivery may be finished without a claim.
 	Fresh bool `json:"fresh,omitempty"`
+	// Alone says that no other call of the conversation was open: there may be none to release when this one is finished.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // Key names the event's call.
@@ -116,6 +130,8 @@ type tx struct {
 	conn *pgx.Conn
 	// within says that somebody else begins and commits.
 	within bool
+	// oneTrip says that all of it travels in one pipeline, which is a transaction by itself.
+	oneTrip bool
 	// lazy has the commit not wait for the disk.
 	lazy  bool
 	begun bool
@@ -124,7 +140,7 @@ type tx struct {
 // pipeline starts a pipeline; the transaction's first begins it.
 func (t *tx) pipeline() *db.Pipeline {
 	p := &db.Pipeline{}
-	if !t.within && !t.begun {
+	if !t.within && !t.oneTrip && !t.begun {
 		t.begun = true
 		if t.lazy {
 			p.BeginLazily()
@@ -137,7 +153,7 @@ func (t *tx) pipeline() *db.Pipeline {
 
 // commit sends what is left of the transaction, and ends it.
 func (t *tx) commit(ctx context.Context, p *db.Pipeline) error {
-	if !t.within {
+	if t.begun {
 		p.Commit()
 	}
 	return p.Send(ctx, t.conn)
@@ -174,6 +190,12 @@ func (l *Ledger) onConn(ctx context.Context, fn func(t *tx) error) error {
 
 // rollbackWithin bounds a rollback; a connection that takes longer is closed, which rolls back as well.
 const rollbackWithin = 2 * time.Second
+
+// hasMoved reports that a statement found that what it was to change has moved on, and that so nothing was kept.
+func hasMoved(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "TL001"
+}
 
 func brokenOff(err error) bool {
 	if errors.Is(err, errMoved) {

@@ -112,3 +112,83 @@ func TestLostTellingsAreLookedForAmongTheLatestCallsAlone(t *testing.T) {
 		t.Errorf("the plan is\n%s", plan.String())
 	}
 }
+
+// The worker of a call that was alone when it was accepted does not look for a next one. One that came meanwhile is
+// released all the same, and the outcome is kept once.
+func TestACallThatIsNoLongerAloneReleasesTheNext(t *testing.T) {
+	b := newBench(t, DefaultConfig())
+	alone := b.accept("c1")[0]
+	if alone.Event == nil || !alone.Event.Alone {
+		t.Fatalf("accepted %+v: want the event of a call that is alone", alone)
+	}
+	w, _, err := b.Look(t.Context(), *alone.Event, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.accept("c2")
+	f := b.finish(w, writes("a", "kept", w.Seq))
+	if f.Next == nil || f.Next.Call != "c2" || f.Next.Alone {
+		t.Errorf("finishing released %+v, want c2, not alone", f.Next)
+	}
+	conv, err := b.Conversation(t.Context(), "k1")
+	if err != nil || conv.Open != 1 || conv.Bytes != 4 || conv.Files != 1 {
+		t.Errorf("the conversation is %+v, %v", conv, err)
+	}
+}
+
+// What is sent in one trip is kept or lost as a whole: a fence that does not hold leaves no bytes, counts or history.
+func TestAnOutcomeBehindItsFenceLeavesNothing(t *testing.T) {
+	b := newBench(t, DefaultConfig())
+	event := b.accept("c1")[0].Event
+	late, _, err := b.Look(t.Context(), *event, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.claim("c1") // another worker takes it
+	if _, err := b.Finish(t.Context(), late, writes("a", "never", late.Seq)); !errors.Is(err, ErrFenced) {
+		t.Errorf("finished: %v, want that it is fenced", err)
+	}
+	var rows int
+	err = b.pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM blobs) + (SELECT count(*) FROM files) + (SELECT count(*) FROM changes)`).Scan(&rows)
+	conv, failed := b.Conversation(t.Context(), "k1")
+	if err = errors.Join(err, failed); err != nil || rows != 0 || conv.Open != 1 || conv.Bytes != 0 || conv.Files != 0 || conv.HistoryBytes != 0 {
+		t.Errorf("%d rows are left, and the conversation is %+v, %v", rows, conv, err)
+	}
+}
+
+// A turn that is closed, and a conversation with too many that wait, take no call by the short way either.
+func TestTheShortWayOfAcceptingTakesNothingThatTheLongOneRefuses(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Limits.WaitingCalls = 1
+	b := newBench(t, cfg)
+	b.accept("c1", "c2")
+	if _, ok := b.acceptPlain(t.Context(), b.turn, newCall("c3"), false); ok {
+		t.Error("accepted one more than may wait")
+	}
+	if _, ok := b.acceptPlain(t.Context(), b.turn, newCall("c2"), false); ok {
+		t.Error("accepted an id twice")
+	}
+	other := b.newTurn("k2", "t2")
+	if err := b.CloseTurn(t.Context(), "t2"); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := b.acceptPlain(t.Context(), other, newCall("c1"), false); ok {
+		t.Error("accepted in a closed turn")
+	}
+	gone := b.newTurn("k3", "t3")
+	if _, err := b.Delete(t.Context(), "k3"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Restore(t.Context(), "k3"); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := b.acceptPlain(t.Context(), gone, newCall("c1"), false); ok {
+		t.Error("accepted in a turn of before a deletion")
+	}
+	for id, want := range map[string]int64{"k1": 2, "k2": 0, "k3": 0} {
+		conv, err := b.Conversation(t.Context(), id)
+		if err != nil || conv.LastSeq != want || int64(conv.Open) != want {
+			t.Errorf("%s is %+v, %v; want %d places taken", id, conv, err, want)
+		}
+	}
+}

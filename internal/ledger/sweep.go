@@ -103,7 +103,7 @@ func (s *Sweeper) release(ctx context.Context, conversation string) (next *Event
 			return err
 		}
 		var err error
-		next, err = releaseNext(ctx, q, conversation, 0)
+		next, err = s.l.releaseNext(ctx, q, conversation, 0)
 		return err
 	})
 	return next, err
@@ -113,7 +113,7 @@ func (s *Sweeper) release(ctx context.Context, conversation string) (next *Event
 // these may be many.
 func (s *Sweeper) released(ctx context.Context) error {
 	for range mostBatches {
-		rows, err := s.l.q.OldReleased(ctx, sweepBatch)
+		rows, err := s.l.q.OldReleased(ctx, db.OldReleasedParams{Limit: sweepBatch, DueAfter: s.l.laterDue()})
 		if err != nil {
 			return fmt.Errorf("look for calls that nobody took: %w", err)
 		}
@@ -166,7 +166,7 @@ func (s *Sweeper) takeOver(ctx context.Context, key call.Key, r db.ExpiredRow) (
 		return s.endLost(ctx, key, *r.Token, FailedOutcome(call.WorkerLost, fmt.Sprintf("The worker doing this call was lost, %d times. "+
 			"Nothing of it was kept. The call itself may be what ends the worker: do the work in smaller parts.", r.Attempt)))
 	}
-	row, err := s.l.q.TakeBack(ctx, db.TakeBackParams{TurnID: key.Turn, CallID: key.Call, Seen: *r.Token})
+	row, err := s.l.q.TakeBack(ctx, db.TakeBackParams{TurnID: key.Turn, CallID: key.Call, Seen: *r.Token, DueAfter: s.l.laterDue()})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil // it was finished or extended meanwhile
 	}
@@ -211,7 +211,7 @@ func (s *Sweeper) endLost(ctx context.Context, key call.Key, seen uuid.UUID, o O
 			return fmt.Errorf("count the call: %w", err)
 		}
 		told = stored.told
-		next, err = releaseNext(ctx, q, key.Conversation, c.Seq)
+		next, err = s.l.releaseNext(ctx, q, key.Conversation, c.Seq)
 		return err
 	})
 	if err != nil {

@@ -203,7 +203,7 @@ func (s *swept) until(what string, fn func() bool) {
 }
 
 func TestALostEventIsPublishedAgainAndLessAndLessOften(t *testing.T) {
-	s := newSwept(t)
+	s := newSwept(t, func(c *ledger.Config) { c.Lease = 30 * time.Second })
 	s.accept(s.turn, "c1", "c2")
 	s.sweep()
 	quiet(t, s.events) // its own event is on its way
@@ -229,6 +229,25 @@ func TestALostEventIsPublishedAgainAndLessAndLessOften(t *testing.T) {
 		if waits[i] > want || waits[i] < want-3 {
 			t.Errorf("look %d is %.1f s off, want %.0f", i+1, waits[i], want)
 		}
+	}
+}
+
+// Whoever takes an event and dies keeps its call from being taken for no longer than a lease.
+func TestALostEventIsPublishedAgainWithinALease(t *testing.T) {
+	s := newSwept(t, func(c *ledger.Config) { c.Lease = 400 * time.Millisecond })
+	s.accept(s.turn, "c1", "c2")
+	for _, id := range []string{"c1", "c2"} { // accepted as the head, and released as the next
+		var due float64
+		err := s.Pool().QueryRow(t.Context(), `SELECT extract(epoch FROM next_at - clock_timestamp())::float8 FROM calls WHERE call_id = $1`, id).Scan(&due)
+		if err != nil || due > 0.4 {
+			t.Errorf("the event of %s is looked for in %.2f s, %v; want at most 0.4", id, due, err)
+		}
+		time.Sleep(450 * time.Millisecond)
+		s.sweep()
+		if e := next(t, s.events); e.Call != id {
+			t.Fatalf("published the event of %s, want %s", e.Call, id)
+		}
+		s.finished(id)
 	}
 }
 

@@ -46,7 +46,7 @@ type Teller struct {
 
 const (
 	tellBatch = 200
-	tellEvery = 25 * time.Millisecond
+	tellEvery = 100 * time.Millisecond
 	// soonAtOnce bounds the results that are on their way without anybody waiting for them.
 	soonAtOnce = 512
 )
@@ -136,7 +136,7 @@ func (t *Teller) keep(ctx context.Context, batch []Telling) []Telling {
 		p.Turns, p.Calls = append(p.Turns, b.Key.Turn), append(p.Calls, b.Key.Call)
 		p.Streams, p.Seqs = append(p.Streams, b.Stream), append(p.Seqs, b.Seq)
 	}
-	if err := t.l.q.MarkTold(ctx, p); err != nil {
+	if err := t.l.markTold(ctx, p); err != nil {
 		t.log.Warn().Err(err).Int("results", len(batch)).Msg("not kept that results were told")
 		if len(batch) > 10*tellBatch {
 			return nil // the sweeper tells them again
@@ -144,6 +144,16 @@ func (t *Teller) keep(ctx context.Context, batch []Telling) []Telling {
 		return batch
 	}
 	return nil
+}
+
+// markTold does not wait for the disk: what a crash of the database forgets is told again.
+func (l *Ledger) markTold(ctx context.Context, told db.MarkToldParams) error {
+	return l.inPipeline(ctx, "keep what was told", func(t *tx) error {
+		t.lazy = true
+		p := t.pipeline()
+		db.Queue(p, (*db.Queries).MarkTold, told)
+		return t.commit(ctx, p)
+	})
 }
 
 // Retell looks at a call that an event points at and that is not there to be done: it gives the result to tell again,

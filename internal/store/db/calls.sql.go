@@ -12,6 +12,81 @@ import (
 	"github.com/google/uuid"
 )
 
+const acceptPlain = `-- name: AcceptPlain :one
+WITH place AS (
+    UPDATE conversations c SET last_seq = c.last_seq + 1, open = c.open + 1
+    FROM turns t
+    WHERE c.id = $2::text AND c.deleted_at IS NULL AND c.open <= $3::integer
+      AND t.id = $4::text AND t.conversation_id = c.id AND t.generation = c.generation
+      AND t.closed_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
+    RETURNING c.generation, c.last_seq, c.open),
+written AS (
+    INSERT INTO calls (turn_id, call_id, conversation_id, generation, seq, tool, kind, lane, actor, arguments, arguments_sha256,
+                       paths, state, result_ref, next_at)
+    SELECT $4::text, $5::text, $2::text, place.generation, place.last_seq,
+           $6::text, $7::text, $8::text, $9::text, $10::bytea,
+           $11::bytea, $12::text[], CASE WHEN place.open = 1 THEN 'released' ELSE 'queued' END,
+           $13::text, clock_timestamp() + $14::double precision * interval '1 second'
+    FROM place)
+SELECT generation::bigint, last_seq::bigint, open::integer,
+       CASE WHEN $1::boolean THEN set_config('synchronous_commit', 'off', true) ELSE '' END::text AS lazily
+FROM place
+`
+
+type AcceptPlainParams struct {
+	Lazily          bool
+	ConversationID  string
+	Most            int32
+	TurnID          string
+	CallID          string
+	Tool            string
+	Kind            string
+	Lane            string
+	Actor           string
+	Arguments       []byte
+	ArgumentsSha256 []byte
+	Paths           []string
+	ResultRef       string
+	DueAfter        float64
+}
+
+type AcceptPlainRow struct {
+	Generation int64
+	LastSeq    int64
+	Open       int32
+	Lazily     string
+}
+
+// Locks the conversation, takes the next place in its order and writes a call there, if nothing stands against it: no row says
+// that something does. It decides only from the locked row's own columns and from the turn: one that closes while this waits
+// for the lock counts as closed after it. Lazily: the commit does not wait for the disk.
+func (q *Queries) AcceptPlain(ctx context.Context, arg AcceptPlainParams) (AcceptPlainRow, error) {
+	row := q.db.QueryRow(ctx, acceptPlain,
+		arg.Lazily,
+		arg.ConversationID,
+		arg.Most,
+		arg.TurnID,
+		arg.CallID,
+		arg.Tool,
+		arg.Kind,
+		arg.Lane,
+		arg.Actor,
+		arg.Arguments,
+		arg.ArgumentsSha256,
+		arg.Paths,
+		arg.ResultRef,
+		arg.DueAfter,
+	)
+	var i AcceptPlainRow
+	err := row.Scan(
+		&i.Generation,
+		&i.LastSeq,
+		&i.Open,
+		&i.Lazily,
+	)
+	return i, err
+}
+
 const call = `-- name: Call :one
 SELECT turn_id, call_id, conversation_id, generation, seq, tool, kind, lane, actor, arguments, arguments_sha256, paths, state, token, attempt, lease_until, next_at, sweeps, cancel_requested, status, code, result, output, result_ref, accepted_at, started_at, finished_at, told_stream, told_seq FROM calls WHERE turn_id = $1 AND call_id = $2
 `
@@ -239,91 +314,80 @@ func (q *Queries) FailedWrites(ctx context.Context, arg FailedWritesParams) ([]s
 	return items, nil
 }
 
-const finishClaimed = `-- name: FinishClaimed :execrows
-UPDATE calls
-SET state = 'done', token = NULL, lease_until = NULL, status = $4, code = $5, result = $6, output = $7, paths = $8,
-    finished_at = $9::timestamptz, next_at = clock_timestamp() + interval '2 seconds', sweeps = 0
-WHERE turn_id = $1 AND call_id = $2 AND generation = $3 AND state = 'running' AND token = $10::uuid
-  AND cancel_requested = $11::boolean
+const finish = `-- name: Finish :exec
+WITH closed AS (
+    UPDATE conversations
+    SET open = open - 1, bytes = bytes + $1::bigint, files = files + $2::integer,
+        history_bytes = history_bytes + $3::bigint,
+        history_due = history_due OR history_bytes + $3::bigint > $4::bigint
+    WHERE id = $5::text AND generation = $6::bigint AND deleted_at IS NULL
+      AND open BETWEEN 1 AND $7::integer AND bytes + $1::bigint BETWEEN 0 AND greatest(bytes, $8::bigint)
+      AND files + $2::integer BETWEEN 0 AND greatest(files, $9::integer)
+    RETURNING open),
+finished AS (
+    UPDATE calls
+    SET state = 'done', token = NULL, lease_until = NULL, attempt = greatest(attempt, 1),
+        started_at = coalesce(started_at, $10::timestamptz), finished_at = $11::timestamptz,
+        status = $12::text, code = $13::text, result = $14::bytea,
+        output = $15::bytea, paths = $16::text[],
+        next_at = clock_timestamp() + interval '2 seconds', sweeps = 0
+    WHERE turn_id = $17::text AND call_id = $18::text AND generation = $6::bigint
+      AND (state = 'running' AND token = $19::uuid OR state = 'released' AND attempt = 0 AND $19::uuid IS NULL)
+      AND cancel_requested = $20::boolean AND (SELECT open FROM closed) IS NOT NULL
+    RETURNING seq)
+SELECT coalesce((SELECT seq FROM finished), moved())::bigint AS seq
 `
 
-type FinishClaimedParams struct {
-	TurnID     string
-	CallID     string
-	Generation int64
-	Status     *string
-	Code       string
-	Result     []byte
-	Output     []byte
-	Paths      []string
-	FinishedAt time.Time
-	Token      uuid.UUID
-	Cancelled  bool
+type FinishParams struct {
+	BytesDelta     int64
+	FilesDelta     int32
+	HistoryDelta   int64
+	MostHistory    int64
+	ConversationID string
+	Generation     int64
+	MostOpen       int32
+	MostBytes      int64
+	MostFiles      int32
+	StartedAt      time.Time
+	FinishedAt     time.Time
+	Status         string
+	Code           string
+	Result         []byte
+	Output         []byte
+	Paths          []string
+	TurnID         string
+	CallID         string
+	Token          *uuid.UUID
+	Cancelled      bool
 }
 
-// The fence of a claimed call.
-func (q *Queries) FinishClaimed(ctx context.Context, arg FinishClaimedParams) (int64, error) {
-	result, err := q.db.Exec(ctx, finishClaimed,
-		arg.TurnID,
-		arg.CallID,
+// The lock, the counts and the fence; with most_open 1 only the conversation's last open call. Under the lock of a conversation that is what the call was accepted in, with room for what
+// grows, it makes the call done that is still the worker's: claimed under its token, or, without one, released and never
+// claimed. It decides only from the two rows' own columns, and anything else ends the transaction.
+func (q *Queries) Finish(ctx context.Context, arg FinishParams) error {
+	_, err := q.db.Exec(ctx, finish,
+		arg.BytesDelta,
+		arg.FilesDelta,
+		arg.HistoryDelta,
+		arg.MostHistory,
+		arg.ConversationID,
 		arg.Generation,
+		arg.MostOpen,
+		arg.MostBytes,
+		arg.MostFiles,
+		arg.StartedAt,
+		arg.FinishedAt,
 		arg.Status,
 		arg.Code,
 		arg.Result,
 		arg.Output,
 		arg.Paths,
-		arg.FinishedAt,
+		arg.TurnID,
+		arg.CallID,
 		arg.Token,
 		arg.Cancelled,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const finishUnclaimed = `-- name: FinishUnclaimed :execrows
-UPDATE calls
-SET state = 'done', attempt = 1, status = $4, code = $5, result = $6, output = $7, paths = $8,
-    started_at = $9::timestamptz, finished_at = $10::timestamptz,
-    next_at = clock_timestamp() + interval '2 seconds', sweeps = 0
-WHERE turn_id = $1 AND call_id = $2 AND generation = $3 AND state = 'released' AND attempt = 0
-  AND cancel_requested = $11::boolean
-`
-
-type FinishUnclaimedParams struct {
-	TurnID     string
-	CallID     string
-	Generation int64
-	Status     *string
-	Code       string
-	Result     []byte
-	Output     []byte
-	Paths      []string
-	StartedAt  time.Time
-	FinishedAt time.Time
-	Cancelled  bool
-}
-
-// The fence of a first delivery that is finished without a claim; any claim voids it.
-func (q *Queries) FinishUnclaimed(ctx context.Context, arg FinishUnclaimedParams) (int64, error) {
-	result, err := q.db.Exec(ctx, finishUnclaimed,
-		arg.TurnID,
-		arg.CallID,
-		arg.Generation,
-		arg.Status,
-		arg.Code,
-		arg.Result,
-		arg.Output,
-		arg.Paths,
-		arg.StartedAt,
-		arg.FinishedAt,
-		arg.Cancelled,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return err
 }
 
 const flush = `-- name: Flush :exec
@@ -338,19 +402,26 @@ func (q *Queries) Flush(ctx context.Context) error {
 
 const handBack = `-- name: HandBack :execrows
 UPDATE calls
-SET state = 'released', token = NULL, lease_until = NULL, attempt = attempt - 1, next_at = clock_timestamp() + interval '2 seconds'
-WHERE turn_id = $1 AND call_id = $2 AND state = 'running' AND token = $3::uuid
+SET state = 'released', token = NULL, lease_until = NULL, attempt = attempt - 1,
+    next_at = clock_timestamp() + $3::double precision * interval '1 second'
+WHERE turn_id = $1 AND call_id = $2 AND state = 'running' AND token = $4::uuid
 `
 
 type HandBackParams struct {
-	TurnID string
-	CallID string
-	Token  uuid.UUID
+	TurnID   string
+	CallID   string
+	DueAfter float64
+	Token    uuid.UUID
 }
 
 // A worker that stops gives back what it has not done; that costs no attempt.
 func (q *Queries) HandBack(ctx context.Context, arg HandBackParams) (int64, error) {
-	result, err := q.db.Exec(ctx, handBack, arg.TurnID, arg.CallID, arg.Token)
+	result, err := q.db.Exec(ctx, handBack,
+		arg.TurnID,
+		arg.CallID,
+		arg.DueAfter,
+		arg.Token,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -428,44 +499,45 @@ func (q *Queries) Heartbeat(ctx context.Context, arg HeartbeatParams) (bool, err
 const insertCall = `-- name: InsertCall :exec
 INSERT INTO calls (turn_id, call_id, conversation_id, generation, seq, tool, kind, lane, actor, arguments, arguments_sha256,
                    paths, state, result_ref, next_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+VALUES ($1, $10::text, $2, $3, $11::bigint, $4, $5, $12::text, $6, $7,
+        $13::bytea, $8, $14::text, $9,
         clock_timestamp() + $15::double precision * interval '1 second')
 `
 
 type InsertCallParams struct {
 	TurnID          string
-	CallID          string
 	ConversationID  string
 	Generation      int64
-	Seq             int64
 	Tool            string
 	Kind            string
-	Lane            string
 	Actor           string
 	Arguments       []byte
-	ArgumentsSha256 []byte
 	Paths           []string
-	State           string
 	ResultRef       string
+	CallID          string
+	Seq             int64
+	Lane            string
+	ArgumentsSha256 []byte
+	State           string
 	DueAfter        float64
 }
 
 func (q *Queries) InsertCall(ctx context.Context, arg InsertCallParams) error {
 	_, err := q.db.Exec(ctx, insertCall,
 		arg.TurnID,
-		arg.CallID,
 		arg.ConversationID,
 		arg.Generation,
-		arg.Seq,
 		arg.Tool,
 		arg.Kind,
-		arg.Lane,
 		arg.Actor,
 		arg.Arguments,
-		arg.ArgumentsSha256,
 		arg.Paths,
-		arg.State,
 		arg.ResultRef,
+		arg.CallID,
+		arg.Seq,
+		arg.Lane,
+		arg.ArgumentsSha256,
+		arg.State,
 		arg.DueAfter,
 	)
 	return err
@@ -474,28 +546,29 @@ func (q *Queries) InsertCall(ctx context.Context, arg InsertCallParams) error {
 const insertDoneCall = `-- name: InsertDoneCall :execrows
 INSERT INTO calls (turn_id, call_id, conversation_id, generation, seq, tool, kind, lane, actor, arguments, arguments_sha256,
                    paths, state, status, code, result, output, result_ref, started_at, finished_at, attempt, next_at)
-VALUES ($1, $2, $3, $4, 0, $5, $6, 'none', '', $7, $8, $9, 'done', $10, $11, $12, $13, $14, $15, $16, $17,
+VALUES ($1, $14::text, $2, $3, 0, $4, $5, 'none', '', $6, $15::bytea, $7, 'done',
+        $16::text, $8, $9, $10, $11, $12, $13, $17::integer,
         clock_timestamp() + interval '2 seconds')
 ON CONFLICT DO NOTHING
 `
 
 type InsertDoneCallParams struct {
 	TurnID          string
-	CallID          string
 	ConversationID  string
 	Generation      int64
 	Tool            string
 	Kind            string
 	Arguments       []byte
-	ArgumentsSha256 []byte
 	Paths           []string
-	Status          *string
 	Code            string
 	Result          []byte
 	Output          []byte
 	ResultRef       string
 	StartedAt       *time.Time
 	FinishedAt      *time.Time
+	CallID          string
+	ArgumentsSha256 []byte
+	Status          string
 	Attempt         int32
 }
 
@@ -503,21 +576,21 @@ type InsertDoneCallParams struct {
 func (q *Queries) InsertDoneCall(ctx context.Context, arg InsertDoneCallParams) (int64, error) {
 	result, err := q.db.Exec(ctx, insertDoneCall,
 		arg.TurnID,
-		arg.CallID,
 		arg.ConversationID,
 		arg.Generation,
 		arg.Tool,
 		arg.Kind,
 		arg.Arguments,
-		arg.ArgumentsSha256,
 		arg.Paths,
-		arg.Status,
 		arg.Code,
 		arg.Result,
 		arg.Output,
 		arg.ResultRef,
 		arg.StartedAt,
 		arg.FinishedAt,
+		arg.CallID,
+		arg.ArgumentsSha256,
+		arg.Status,
 		arg.Attempt,
 	)
 	if err != nil {
@@ -526,61 +599,12 @@ func (q *Queries) InsertDoneCall(ctx context.Context, arg InsertDoneCallParams) 
 	return result.RowsAffected(), nil
 }
 
-const insertPlaced = `-- name: InsertPlaced :one
-INSERT INTO calls (turn_id, call_id, conversation_id, generation, seq, tool, kind, lane, actor, arguments, arguments_sha256,
-                   paths, state, result_ref, next_at)
-SELECT t.id, $1::text, c.id, c.generation, c.last_seq, $2::text, $3::text,
-       $4::text, $5::text, $6::bytea, $7::bytea,
-       $8::text[], CASE WHEN c.open = 1 THEN 'released' ELSE 'queued' END, $9::text,
-       clock_timestamp() + $10::double precision * interval '1 second'
-FROM conversations c JOIN turns t ON t.conversation_id = c.id
-WHERE t.id = $11::text AND c.id = $12::text AND t.generation = c.generation
-  AND t.closed_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
-RETURNING state
-`
-
-type InsertPlacedParams struct {
-	CallID          string
-	Tool            string
-	Kind            string
-	Lane            string
-	Actor           string
-	Arguments       []byte
-	ArgumentsSha256 []byte
-	Paths           []string
-	ResultRef       string
-	DueAfter        float64
-	TurnID          string
-	ConversationID  string
-}
-
-// Writes a call at the place that was just taken, in a later statement, if its turn still takes calls.
-func (q *Queries) InsertPlaced(ctx context.Context, arg InsertPlacedParams) (string, error) {
-	row := q.db.QueryRow(ctx, insertPlaced,
-		arg.CallID,
-		arg.Tool,
-		arg.Kind,
-		arg.Lane,
-		arg.Actor,
-		arg.Arguments,
-		arg.ArgumentsSha256,
-		arg.Paths,
-		arg.ResultRef,
-		arg.DueAfter,
-		arg.TurnID,
-		arg.ConversationID,
-	)
-	var state string
-	err := row.Scan(&state)
-	return state, err
-}
-
 const releaseNext = `-- name: ReleaseNext :one
 UPDATE calls
-SET state = 'released', next_at = clock_timestamp() + interval '5 seconds', sweeps = 0
+SET state = 'released', next_at = clock_timestamp() + $2::double precision * interval '1 second', sweeps = 0
 WHERE (turn_id, call_id) = (
     SELECT q.turn_id, q.call_id FROM calls q
-    WHERE q.conversation_id = $1 AND q.seq > $2::bigint AND q.seq > 0 AND q.state = 'queued'
+    WHERE q.conversation_id = $1 AND q.seq > $3::bigint AND q.state = 'queued'
     ORDER BY q.seq LIMIT 1)
   AND NOT EXISTS (SELECT 1 FROM calls h WHERE h.conversation_id = $1 AND h.state IN ('released', 'running'))
 RETURNING turn_id, call_id, lane, seq, generation
@@ -588,6 +612,7 @@ RETURNING turn_id, call_id, lane, seq, generation
 
 type ReleaseNextParams struct {
 	ConversationID string
+	DueAfter       float64
 	Behind         int64
 }
 
@@ -602,7 +627,7 @@ type ReleaseNextRow struct {
 // Releases the oldest waiting call behind a place in the order, if nothing of the conversation is released or running.
 // Behind the head's own place there are only calls that wait or were cancelled.
 func (q *Queries) ReleaseNext(ctx context.Context, arg ReleaseNextParams) (ReleaseNextRow, error) {
-	row := q.db.QueryRow(ctx, releaseNext, arg.ConversationID, arg.Behind)
+	row := q.db.QueryRow(ctx, releaseNext, arg.ConversationID, arg.DueAfter, arg.Behind)
 	var i ReleaseNextRow
 	err := row.Scan(
 		&i.TurnID,

@@ -11,41 +11,21 @@ import (
 )
 
 const closeOpen = `-- name: CloseOpen :one
-UPDATE conversations
-SET open = open - 1, bytes = bytes + $3::bigint, files = files + $4::integer,
-    history_bytes = history_bytes + $5::bigint
-WHERE id = $1 AND generation = $2 AND deleted_at IS NULL AND open > 0
-  AND bytes + $3::bigint >= 0 AND files + $4::integer >= 0
-RETURNING bytes, files, open
+UPDATE conversations SET open = open - 1 WHERE id = $1 AND generation = $2 AND deleted_at IS NULL AND open > 0
+RETURNING open
 `
 
 type CloseOpenParams struct {
-	ID           string
-	Generation   int64
-	BytesDelta   int64
-	FilesDelta   int32
-	HistoryDelta int64
+	ID         string
+	Generation int64
 }
 
-type CloseOpenRow struct {
-	Bytes int64
-	Files int32
-	Open  int32
-}
-
-// One call is done, and the conversation's counts follow it. It locks the conversation, if that is not done yet, and decides
-// only from the row's own columns: no row says that the conversation is not what the call was accepted in.
-func (q *Queries) CloseOpen(ctx context.Context, arg CloseOpenParams) (CloseOpenRow, error) {
-	row := q.db.QueryRow(ctx, closeOpen,
-		arg.ID,
-		arg.Generation,
-		arg.BytesDelta,
-		arg.FilesDelta,
-		arg.HistoryDelta,
-	)
-	var i CloseOpenRow
-	err := row.Scan(&i.Bytes, &i.Files, &i.Open)
-	return i, err
+// One call is done that changed nothing, under the conversation's lock.
+func (q *Queries) CloseOpen(ctx context.Context, arg CloseOpenParams) (int32, error) {
+	row := q.db.QueryRow(ctx, closeOpen, arg.ID, arg.Generation)
+	var open int32
+	err := row.Scan(&open)
+	return open, err
 }
 
 const conversation = `-- name: Conversation :one
@@ -223,7 +203,7 @@ func (q *Queries) LockConversationForDeletion(ctx context.Context, id string) (L
 const markDeleted = `-- name: MarkDeleted :exec
 UPDATE conversations
 SET generation = generation + 1, deleted_at = clock_timestamp(), open = 0, bytes = 0, files = 0, history_bytes = 0,
-    history_floor = last_seq, purge_due = true
+    history_floor = last_seq, history_due = false, purge_due = true
 WHERE id = $1
 `
 
@@ -303,31 +283,6 @@ func (q *Queries) ShareConversation(ctx context.Context, id string) (ShareConver
 	row := q.db.QueryRow(ctx, shareConversation, id)
 	var i ShareConversationRow
 	err := row.Scan(&i.Generation, &i.DeletedAt)
-	return i, err
-}
-
-const takePlace = `-- name: TakePlace :one
-UPDATE conversations SET last_seq = last_seq + 1, open = open + 1
-WHERE id = $1 AND deleted_at IS NULL AND open <= $2::integer
-RETURNING generation, last_seq, open
-`
-
-type TakePlaceParams struct {
-	ID   string
-	Most int32
-}
-
-type TakePlaceRow struct {
-	Generation int64
-	LastSeq    int64
-	Open       int32
-}
-
-// Locks the conversation and takes the next place in the order, deciding only from the row's own columns.
-func (q *Queries) TakePlace(ctx context.Context, arg TakePlaceParams) (TakePlaceRow, error) {
-	row := q.db.QueryRow(ctx, takePlace, arg.ID, arg.Most)
-	var i TakePlaceRow
-	err := row.Scan(&i.Generation, &i.LastSeq, &i.Open)
 	return i, err
 }
 

@@ -10,6 +10,16 @@ import (
 	"time"
 )
 
+const allowHashing = `-- name: AllowHashing :exec
+SELECT set_config('enable_hashjoin', 'on', true)
+`
+
+// Lets the statements of this transaction join by hashing, which the plans of other statements are kept from.
+func (q *Queries) AllowHashing(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, allowHashing)
+	return err
+}
+
 const dropStaged = `-- name: DropStaged :exec
 DELETE FROM staged WHERE id = $1
 `
@@ -75,7 +85,8 @@ func (q *Queries) FilesAt(ctx context.Context, arg FilesAtParams) ([]FilesAtRow,
 
 const lowerHistory = `-- name: LowerHistory :exec
 UPDATE conversations SET history_bytes = history_bytes - $2::bigint,
-    history_floor = greatest(history_floor, $3::bigint)
+    history_floor = greatest(history_floor, $3::bigint),
+    history_due = history_bytes - $2::bigint > $4::bigint
 WHERE id = $1
 `
 
@@ -83,10 +94,16 @@ type LowerHistoryParams struct {
 	ID    string
 	Freed int64
 	Floor int64
+	Most  int64
 }
 
 func (q *Queries) LowerHistory(ctx context.Context, arg LowerHistoryParams) error {
-	_, err := q.db.Exec(ctx, lowerHistory, arg.ID, arg.Freed, arg.Floor)
+	_, err := q.db.Exec(ctx, lowerHistory,
+		arg.ID,
+		arg.Freed,
+		arg.Floor,
+		arg.Most,
+	)
 	return err
 }
 
@@ -194,10 +211,11 @@ func (q *Queries) PiecesOf(ctx context.Context, arg PiecesOfParams) ([]PiecesOfR
 }
 
 const pruneBlobs = `-- name: PruneBlobs :exec
-DELETE FROM blobs b WHERE b.conversation_id = $1
-  AND NOT EXISTS (SELECT 1 FROM files f WHERE f.conversation_id = b.conversation_id AND f.sha256 = b.sha256)
-  AND NOT EXISTS (SELECT 1 FROM changes h WHERE h.conversation_id = b.conversation_id AND h.before_sha256 = b.sha256)
-  AND NOT EXISTS (SELECT 1 FROM changes h WHERE h.conversation_id = b.conversation_id AND h.after_sha256 = b.sha256)
+WITH named AS MATERIALIZED (
+    SELECT sha256 FROM files WHERE conversation_id = $1
+    UNION SELECT before_sha256 FROM changes WHERE conversation_id = $1
+    UNION SELECT after_sha256 FROM changes WHERE conversation_id = $1)
+DELETE FROM blobs b WHERE b.conversation_id = $1 AND NOT EXISTS (SELECT 1 FROM named n WHERE n.sha256 = b.sha256)
 `
 
 // Content that neither the tree nor the history names any more; under the conversation's lock.
@@ -221,6 +239,20 @@ func (q *Queries) PruneChanges(ctx context.Context, arg PruneChangesParams) erro
 }
 
 const putChanges = `-- name: PutChanges :exec
+WITH pieces AS (
+    INSERT INTO blobs (conversation_id, sha256, piece, data)
+    SELECT $1::text, unnest($9::bytea[]), unnest($10::integer[]),
+           unnest($11::bytea[])
+    ON CONFLICT DO NOTHING),
+put AS (
+    INSERT INTO files (conversation_id, path, revision, sha256, bytes, kind, lines, characters, mime_type)
+    SELECT $1::text, unnest($12::text[]), $2::bigint,
+           unnest($13::bytea[]), unnest($14::bigint[]), unnest($15::text[]),
+           unnest($16::integer[]), unnest($17::bigint[]),
+           unnest($18::text[])
+    ON CONFLICT (conversation_id, path) DO UPDATE
+    SET revision = excluded.revision, sha256 = excluded.sha256, bytes = excluded.bytes, kind = excluded.kind,
+        lines = excluded.lines, characters = excluded.characters, mime_type = excluded.mime_type, updated_at = clock_timestamp())
 INSERT INTO changes (conversation_id, seq, path, op, before_sha256, before_bytes, after_sha256, after_bytes)
 SELECT $1::text, $2::bigint, unnest($3::text[]), unnest($4::text[]),
        unnest($5::bytea[]), unnest($6::bigint[]),
@@ -228,45 +260,18 @@ SELECT $1::text, $2::bigint, unnest($3::text[]), unnest($4::text[]),
 `
 
 type PutChangesParams struct {
-	ConversationID string
-	Seq            int64
-	Paths          []string
-	Ops            []string
-	BeforeSha256s  [][]byte
-	BeforeSizes    []int64
-	AfterSha256s   [][]byte
-	AfterSizes     []int64
-}
-
-func (q *Queries) PutChanges(ctx context.Context, arg PutChangesParams) error {
-	_, err := q.db.Exec(ctx, putChanges,
-		arg.ConversationID,
-		arg.Seq,
-		arg.Paths,
-		arg.Ops,
-		arg.BeforeSha256s,
-		arg.BeforeSizes,
-		arg.AfterSha256s,
-		arg.AfterSizes,
-	)
-	return err
-}
-
-const putFiles = `-- name: PutFiles :exec
-INSERT INTO files (conversation_id, path, revision, sha256, bytes, kind, lines, characters, mime_type)
-SELECT $1::text, unnest($2::text[]), $3::bigint,
-       unnest($4::bytea[]), unnest($5::bigint[]), unnest($6::text[]),
-       unnest($7::integer[]), unnest($8::bigint[]),
-       unnest($9::text[])
-ON CONFLICT (conversation_id, path) DO UPDATE
-SET revision = excluded.revision, sha256 = excluded.sha256, bytes = excluded.bytes, kind = excluded.kind,
-    lines = excluded.lines, characters = excluded.characters, mime_type = excluded.mime_type, updated_at = clock_timestamp()
-`
-
-type PutFilesParams struct {
 	ConversationID  string
+	Seq             int64
+	Changed         []string
+	Ops             []string
+	BeforeSha256s   [][]byte
+	BeforeSizes     []int64
+	AfterSha256s    [][]byte
+	AfterSizes      []int64
+	Contents        [][]byte
+	Pieces          []int32
+	Data            [][]byte
 	Paths           []string
-	Revision        int64
 	Sha256s         [][]byte
 	Sizes           []int64
 	Kinds           []string
@@ -275,11 +280,22 @@ type PutFilesParams struct {
 	MimeTypes       []string
 }
 
-func (q *Queries) PutFiles(ctx context.Context, arg PutFilesParams) error {
-	_, err := q.db.Exec(ctx, putFiles,
+// Writes what a call changed: bytes that the conversation does not have yet, the records of files that it made or changed, and
+// the history of it all.
+func (q *Queries) PutChanges(ctx context.Context, arg PutChangesParams) error {
+	_, err := q.db.Exec(ctx, putChanges,
 		arg.ConversationID,
+		arg.Seq,
+		arg.Changed,
+		arg.Ops,
+		arg.BeforeSha256s,
+		arg.BeforeSizes,
+		arg.AfterSha256s,
+		arg.AfterSizes,
+		arg.Contents,
+		arg.Pieces,
+		arg.Data,
 		arg.Paths,
-		arg.Revision,
 		arg.Sha256s,
 		arg.Sizes,
 		arg.Kinds,
@@ -291,7 +307,9 @@ func (q *Queries) PutFiles(ctx context.Context, arg PutFilesParams) error {
 }
 
 const putPiece = `-- name: PutPiece :exec
-INSERT INTO blobs (conversation_id, sha256, piece, data) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
+INSERT INTO blobs (conversation_id, sha256, piece, data)
+VALUES ($1::text, $2::bytea, $3::integer, $4::bytea)
+ON CONFLICT DO NOTHING
 `
 
 type PutPieceParams struct {

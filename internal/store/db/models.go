@@ -126,6 +126,7 @@ type Conversation struct {
 	CreatedAt    time.Time
 	DeletedAt    *time.Time
 	PurgeDue     bool
+	HistoryDue   bool
 }
 
 type File struct {

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,7 +32,28 @@ func (p *Pipeline) Send(ctx context.Context, conn *pgx.Conn) error {
 	return conn.SendBatch(ctx, &p.batch).Close()
 }
 
-func (p *Pipeline) exec(sql string, args ...any) { p.batch.Queue(sql, args...) }
+// Queue adds a generated statement that gives no rows: Queue(p, (*Queries).Finish, FinishParams{...}).
+func Queue[A any](p *Pipeline, statement func(*Queries, context.Context, A) error, arg A) {
+	_ = statement(New(queued{p}), context.Background(), arg) // only Send finds errors
+}
+
+// queued takes the place of a connection, and keeps the statements for later.
+type queued struct{ p *Pipeline }
+
+func (q queued) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	q.p.batch.Queue(sql, args...)
+	return pgconn.CommandTag{}, nil
+}
+
+func (queued) Query(context.Context, string, ...any) (pgx.Rows, error) { return nil, errNoRows }
+
+func (queued) QueryRow(context.Context, string, ...any) pgx.Row { return noRow{} }
+
+var errNoRows = errors.New("a queued statement gives no rows")
+
+type noRow struct{}
+
+func (noRow) Scan(...any) error { return errNoRows }
 
 func (p *Pipeline) execRows(into *int64, sql string, args ...any) {
 	p.batch.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
@@ -77,89 +99,22 @@ func (p *Pipeline) ExistingCalls(arg ExistingCallsParams, into *[]ExistingCallsR
 	})
 }
 
-// TakeSeqs is Queries.TakeSeqs.
-func (p *Pipeline) TakeSeqs(arg TakeSeqsParams) { p.exec(takeSeqs, arg.ID, arg.N) }
-
-// InsertCall is Queries.InsertCall.
-func (p *Pipeline) InsertCall(a InsertCallParams) {
-	p.exec(insertCall, a.TurnID, a.CallID, a.ConversationID, a.Generation, a.Seq, a.Tool, a.Kind, a.Lane, a.Actor, a.Arguments,
-		a.ArgumentsSha256, a.Paths, a.State, a.ResultRef, a.DueAfter)
-}
-
 // InsertDoneCall is Queries.InsertDoneCall.
 func (p *Pipeline) InsertDoneCall(a InsertDoneCallParams, into *int64) {
-	p.execRows(into, insertDoneCall, a.TurnID, a.CallID, a.ConversationID, a.Generation, a.Tool, a.Kind, a.Arguments,
-		a.ArgumentsSha256, a.Paths, a.Status, a.Code, a.Result, a.Output, a.ResultRef, a.StartedAt, a.FinishedAt, a.Attempt)
-}
-
-// FinishClaimed is Queries.FinishClaimed.
-func (p *Pipeline) FinishClaimed(a FinishClaimedParams, into *int64) {
-	p.execRows(into, finishClaimed, a.TurnID, a.CallID, a.Generation, a.Status, a.Code, a.Result, a.Output, a.Paths, a.FinishedAt,
-		a.Token, a.Cancelled)
-}
-
-// FinishUnclaimed is Queries.FinishUnclaimed.
-func (p *Pipeline) FinishUnclaimed(a FinishUnclaimedParams, into *int64) {
-	p.execRows(into, finishUnclaimed, a.TurnID, a.CallID, a.Generation, a.Status, a.Code, a.Result, a.Output, a.Paths, a.StartedAt,
-		a.FinishedAt, a.Cancelled)
-}
-
-// MarkRead is Queries.MarkRead.
-func (p *Pipeline) MarkRead(a MarkReadParams) { p.exec(markRead, a.ConversationID, a.Seq, a.Paths) }
-
-// PutPiece is Queries.PutPiece.
-func (p *Pipeline) PutPiece(a PutPieceParams) {
-	p.exec(putPiece, a.ConversationID, a.Sha256, a.Piece, a.Data)
-}
-
-// UnstageInto is Queries.UnstageInto.
-func (p *Pipeline) UnstageInto(a UnstageIntoParams) {
-	p.exec(unstageInto, a.ID, a.ConversationID, a.Sha256)
-}
-
-// DropStaged is Queries.DropStaged.
-func (p *Pipeline) DropStaged(id string) { p.exec(dropStaged, id) }
-
-// RemoveFiles is Queries.RemoveFiles.
-func (p *Pipeline) RemoveFiles(a RemoveFilesParams) { p.exec(removeFiles, a.ConversationID, a.Paths) }
-
-// PutFiles is Queries.PutFiles.
-func (p *Pipeline) PutFiles(a PutFilesParams) {
-	p.exec(putFiles, a.ConversationID, a.Paths, a.Revision, a.Sha256s, a.Sizes, a.Kinds, a.LineCounts, a.CharacterCounts, a.MimeTypes)
-}
-
-// PutChanges is Queries.PutChanges.
-func (p *Pipeline) PutChanges(a PutChangesParams) {
-	p.exec(putChanges, a.ConversationID, a.Seq, a.Paths, a.Ops, a.BeforeSha256s, a.BeforeSizes, a.AfterSha256s, a.AfterSizes)
-}
-
-// CloseOpen is Queries.CloseOpen.
-func (p *Pipeline) CloseOpen(a CloseOpenParams, found *bool, i *CloseOpenRow) {
-	p.row(found, closeOpen, []any{a.ID, a.Generation, a.BytesDelta, a.FilesDelta, a.HistoryDelta}, &i.Bytes, &i.Files, &i.Open)
-}
-
-// TakePlace is Queries.TakePlace.
-func (p *Pipeline) TakePlace(a TakePlaceParams, found *bool, i *TakePlaceRow) {
-	p.row(found, takePlace, []any{a.ID, a.Most}, &i.Generation, &i.LastSeq, &i.Open)
-}
-
-// InsertPlaced is Queries.InsertPlaced.
-func (p *Pipeline) InsertPlaced(a InsertPlacedParams, found *bool, state *string) {
-	p.row(found, insertPlaced, []any{a.CallID, a.Tool, a.Kind, a.Lane, a.Actor, a.Arguments, a.ArgumentsSha256, a.Paths, a.ResultRef,
-		a.DueAfter, a.TurnID, a.ConversationID}, state)
+	p.execRows(into, insertDoneCall, a.TurnID, a.ConversationID, a.Generation, a.Tool, a.Kind, a.Arguments, a.Paths, a.Code, a.Result,
+		a.Output, a.ResultRef, a.StartedAt, a.FinishedAt, a.CallID, a.ArgumentsSha256, a.Status, a.Attempt)
 }
 
 // ReleaseNext is Queries.ReleaseNext.
 func (p *Pipeline) ReleaseNext(a ReleaseNextParams, found *bool, i *ReleaseNextRow) {
-	p.row(found, releaseNext, []any{a.ConversationID, a.Behind}, &i.TurnID, &i.CallID, &i.Lane, &i.Seq, &i.Generation)
+	p.row(found, releaseNext, []any{a.ConversationID, a.DueAfter, a.Behind}, &i.TurnID, &i.CallID, &i.Lane, &i.Seq, &i.Generation)
 }
 
 // Work is Queries.Work.
-func (p *Pipeline) Work(arg WorkParams, into *[]WorkRow) {
-	p.batch.Queue(work, arg.TurnID, arg.CallID).Query(func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, pgx.RowToStructByPos[WorkRow])
-		return err
-	})
+func (p *Pipeline) Work(arg WorkParams, found *bool, i *WorkRow) {
+	p.row(found, work, []any{arg.TurnID, arg.CallID}, &i.ConversationID, &i.Tool, &i.Lane, &i.Seq, &i.Generation, &i.Actor, &i.Arguments,
+		&i.Paths, &i.State, &i.TurnGeneration, &i.Portal, &i.CallerUser, &i.Department, &i.Collections, &i.Tools, &i.Skills,
+		&i.Knowledge, &i.Vision, &i.ExpiresAt)
 }
 
 // Tree is Queries.Tree.

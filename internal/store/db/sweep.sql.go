@@ -13,11 +13,10 @@ import (
 )
 
 const allowLongScan = `-- name: AllowLongScan :exec
-SELECT set_config('statement_timeout', $1::text, true), set_config('enable_bitmapscan', 'on', true)
+SELECT set_config('statement_timeout', $1::text, true)
 `
 
-// Lets the statements of this transaction take longer than others may, and use the index of the latest calls, which the
-// plans of other statements are kept from.
+// Lets the statements of this transaction take longer than others may.
 func (q *Queries) AllowLongScan(ctx context.Context, within string) error {
 	_, err := q.db.Exec(ctx, allowLongScan, within)
 	return err
@@ -66,7 +65,7 @@ func (q *Queries) EndLost(ctx context.Context, arg EndLostParams) (int64, error)
 
 const expired = `-- name: Expired :many
 SELECT conversation_id, turn_id, call_id, token, attempt, generation, cancel_requested FROM calls
-WHERE state = 'running' AND next_at < clock_timestamp() AND lease_until < clock_timestamp()
+WHERE state = 'running' AND lease_until < clock_timestamp()
 ORDER BY next_at LIMIT $1
 `
 
@@ -159,16 +158,11 @@ func (q *Queries) HurryUntold(ctx context.Context) (int64, error) {
 }
 
 const longHistories = `-- name: LongHistories :many
-SELECT id FROM conversations WHERE history_bytes > $1 ORDER BY id LIMIT $2
+SELECT id FROM conversations WHERE history_due ORDER BY id LIMIT $1
 `
 
-type LongHistoriesParams struct {
-	HistoryBytes int64
-	Limit        int32
-}
-
-func (q *Queries) LongHistories(ctx context.Context, arg LongHistoriesParams) ([]string, error) {
-	rows, err := q.db.Query(ctx, longHistories, arg.HistoryBytes, arg.Limit)
+func (q *Queries) LongHistories(ctx context.Context, limit int32) ([]string, error) {
+	rows, err := q.db.Query(ctx, longHistories, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -214,13 +208,18 @@ func (q *Queries) MarkTold(ctx context.Context, arg MarkToldParams) error {
 const oldReleased = `-- name: OldReleased :many
 UPDATE calls
 SET sweeps = sweeps + 1,
-    next_at = clock_timestamp() + least(60, 2 * power(2, least(sweeps, 8))) * interval '1 second'
+    next_at = clock_timestamp() + least(60, $2::double precision * power(2, least(sweeps, 8))) * interval '1 second'
 WHERE (turn_id, call_id) IN (
     SELECT q.turn_id, q.call_id FROM calls q
     WHERE q.state = 'released' AND q.next_at < clock_timestamp() ORDER BY q.next_at LIMIT $1 FOR UPDATE SKIP LOCKED)
   AND state = 'released'
 RETURNING conversation_id, turn_id, call_id, lane, seq, generation
 `
+
+type OldReleasedParams struct {
+	Limit    int32
+	DueAfter float64
+}
 
 type OldReleasedRow struct {
 	ConversationID string
@@ -232,8 +231,8 @@ type OldReleasedRow struct {
 }
 
 // Released calls whose event may be lost; the next look is twice as far off, up to a minute.
-func (q *Queries) OldReleased(ctx context.Context, limit int32) ([]OldReleasedRow, error) {
-	rows, err := q.db.Query(ctx, oldReleased, limit)
+func (q *Queries) OldReleased(ctx context.Context, arg OldReleasedParams) ([]OldReleasedRow, error) {
+	rows, err := q.db.Query(ctx, oldReleased, arg.Limit, arg.DueAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -260,13 +259,13 @@ func (q *Queries) OldReleased(ctx context.Context, limit int32) ([]OldReleasedRo
 }
 
 const stuck = `-- name: Stuck :many
-SELECT id FROM conversations c
-WHERE open > 0 AND NOT EXISTS (
-    SELECT 1 FROM calls h WHERE h.conversation_id = c.id AND h.state IN ('released', 'running'))
+SELECT DISTINCT q.conversation_id AS id FROM calls q
+WHERE q.state = 'queued' AND NOT EXISTS (
+    SELECT 1 FROM calls h WHERE h.conversation_id = q.conversation_id AND h.state IN ('released', 'running'))
 ORDER BY id LIMIT $1
 `
 
-// Conversations with open calls of which none is released or running.
+// Conversations with calls that wait and none that is released or running.
 func (q *Queries) Stuck(ctx context.Context, limit int32) ([]string, error) {
 	rows, err := q.db.Query(ctx, stuck, limit)
 	if err != nil {
@@ -300,15 +299,17 @@ func (q *Queries) SweepLock(ctx context.Context, pgTryAdvisoryXactLock int64) (b
 
 const takeBack = `-- name: TakeBack :one
 UPDATE calls
-SET state = 'released', token = NULL, lease_until = NULL, next_at = clock_timestamp() + interval '2 seconds', sweeps = 0
-WHERE turn_id = $1 AND call_id = $2 AND state = 'running' AND token = $3::uuid AND lease_until < clock_timestamp()
+SET state = 'released', token = NULL, lease_until = NULL,
+    next_at = clock_timestamp() + $3::double precision * interval '1 second', sweeps = 0
+WHERE turn_id = $1 AND call_id = $2 AND state = 'running' AND token = $4::uuid AND lease_until < clock_timestamp()
 RETURNING conversation_id, turn_id, call_id, lane, seq, generation
 `
 
 type TakeBackParams struct {
-	TurnID string
-	CallID string
-	Seen   uuid.UUID
+	TurnID   string
+	CallID   string
+	DueAfter float64
+	Seen     uuid.UUID
 }
 
 type TakeBackRow struct {
@@ -322,7 +323,12 @@ type TakeBackRow struct {
 
 // Releases a call again whose worker let its lease run out; the token that was seen says that nobody has it since.
 func (q *Queries) TakeBack(ctx context.Context, arg TakeBackParams) (TakeBackRow, error) {
-	row := q.db.QueryRow(ctx, takeBack, arg.TurnID, arg.CallID, arg.Seen)
+	row := q.db.QueryRow(ctx, takeBack,
+		arg.TurnID,
+		arg.CallID,
+		arg.DueAfter,
+		arg.Seen,
+	)
 	var i TakeBackRow
 	err := row.Scan(
 		&i.ConversationID,

@@ -21,26 +21,15 @@ INSERT INTO conversations (id) VALUES ($1) ON CONFLICT (id) DO NOTHING;
 -- Takes the next n places in the order, under the conversation's lock.
 UPDATE conversations SET last_seq = last_seq + sqlc.arg(n)::bigint, open = open + sqlc.arg(n)::integer WHERE id = $1;
 
--- name: TakePlace :one
--- Locks the conversation and takes the next place in the order, deciding only from the row's own columns.
-UPDATE conversations SET last_seq = last_seq + 1, open = open + 1
-WHERE id = $1 AND deleted_at IS NULL AND open <= sqlc.arg(most)::integer
-RETURNING generation, last_seq, open;
-
 -- name: CloseOpen :one
--- One call is done, and the conversation's counts follow it. It locks the conversation, if that is not done yet, and decides
--- only from the row's own columns: no row says that the conversation is not what the call was accepted in.
-UPDATE conversations
-SET open = open - 1, bytes = bytes + sqlc.arg(bytes_delta)::bigint, files = files + sqlc.arg(files_delta)::integer,
-    history_bytes = history_bytes + sqlc.arg(history_delta)::bigint
-WHERE id = $1 AND generation = $2 AND deleted_at IS NULL AND open > 0
-  AND bytes + sqlc.arg(bytes_delta)::bigint >= 0 AND files + sqlc.arg(files_delta)::integer >= 0
-RETURNING bytes, files, open;
+-- One call is done that changed nothing, under the conversation's lock.
+UPDATE conversations SET open = open - 1 WHERE id = $1 AND generation = $2 AND deleted_at IS NULL AND open > 0
+RETURNING open;
 
 -- name: MarkDeleted :exec
 UPDATE conversations
 SET generation = generation + 1, deleted_at = clock_timestamp(), open = 0, bytes = 0, files = 0, history_bytes = 0,
-    history_floor = last_seq, purge_due = true
+    history_floor = last_seq, history_due = false, purge_due = true
 WHERE id = $1;
 
 -- name: Restore :execrows

@@ -2,17 +2,17 @@
 SELECT pg_try_advisory_xact_lock($1)::boolean AS mine;
 
 -- name: Stuck :many
--- Conversations with open calls of which none is released or running.
-SELECT id FROM conversations c
-WHERE open > 0 AND NOT EXISTS (
-    SELECT 1 FROM calls h WHERE h.conversation_id = c.id AND h.state IN ('released', 'running'))
+-- Conversations with calls that wait and none that is released or running.
+SELECT DISTINCT q.conversation_id AS id FROM calls q
+WHERE q.state = 'queued' AND NOT EXISTS (
+    SELECT 1 FROM calls h WHERE h.conversation_id = q.conversation_id AND h.state IN ('released', 'running'))
 ORDER BY id LIMIT $1;
 
 -- name: OldReleased :many
 -- Released calls whose event may be lost; the next look is twice as far off, up to a minute.
 UPDATE calls
 SET sweeps = sweeps + 1,
-    next_at = clock_timestamp() + least(60, 2 * power(2, least(sweeps, 8))) * interval '1 second'
+    next_at = clock_timestamp() + least(60, sqlc.arg(due_after)::double precision * power(2, least(sweeps, 8))) * interval '1 second'
 WHERE (turn_id, call_id) IN (
     SELECT q.turn_id, q.call_id FROM calls q
     WHERE q.state = 'released' AND q.next_at < clock_timestamp() ORDER BY q.next_at LIMIT $1 FOR UPDATE SKIP LOCKED)
@@ -22,13 +22,14 @@ RETURNING conversation_id, turn_id, call_id, lane, seq, generation;
 -- name: Expired :many
 -- Running calls whose lease has run out, with the token that was seen.
 SELECT conversation_id, turn_id, call_id, token, attempt, generation, cancel_requested FROM calls
-WHERE state = 'running' AND next_at < clock_timestamp() AND lease_until < clock_timestamp()
+WHERE state = 'running' AND lease_until < clock_timestamp()
 ORDER BY next_at LIMIT $1;
 
 -- name: TakeBack :one
 -- Releases a call again whose worker let its lease run out; the token that was seen says that nobody has it since.
 UPDATE calls
-SET state = 'released', token = NULL, lease_until = NULL, next_at = clock_timestamp() + interval '2 seconds', sweeps = 0
+SET state = 'released', token = NULL, lease_until = NULL,
+    next_at = clock_timestamp() + sqlc.arg(due_after)::double precision * interval '1 second', sweeps = 0
 WHERE turn_id = $1 AND call_id = $2 AND state = 'running' AND token = sqlc.arg(seen)::uuid AND lease_until < clock_timestamp()
 RETURNING conversation_id, turn_id, call_id, lane, seq, generation;
 
@@ -67,9 +68,8 @@ WHERE state = 'done' AND told_seq IS NOT NULL
   AND accepted_at > statement_timestamp() - sqlc.arg(kept)::double precision * interval '1 second' - interval '1 day';
 
 -- name: AllowLongScan :exec
--- Lets the statements of this transaction take longer than others may, and use the index of the latest calls, which the
--- plans of other statements are kept from.
-SELECT set_config('statement_timeout', sqlc.arg(within)::text, true), set_config('enable_bitmapscan', 'on', true);
+-- Lets the statements of this transaction take longer than others may.
+SELECT set_config('statement_timeout', sqlc.arg(within)::text, true);
 
 -- name: HurryReleased :execrows
 -- After an outage of the queue, what waits for its next look is due at once.
@@ -82,4 +82,4 @@ UPDATE calls SET next_at = clock_timestamp(), sweeps = 0 WHERE state = 'done' AN
 DELETE FROM staged WHERE created_at < clock_timestamp() - interval '24 hours';
 
 -- name: LongHistories :many
-SELECT id FROM conversations WHERE history_bytes > $1 ORDER BY id LIMIT $2;
+SELECT id FROM conversations WHERE history_due ORDER BY id LIMIT $1;
