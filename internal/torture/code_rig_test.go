@@ -16,7 +16,7 @@ import (
 var quick = torture.Settings{Lease: 1200 * time.Millisecond, AckWait: 1800 * time.Millisecond, Sweep: 200 * time.Millisecond, Grace: 5 * time.Second}
 
 // late is what a busy machine may add to a time that is measured.
-const late = 20 * time.Second
+const late = 6 * time.Second
 
 // rig is a fleet of one process of each role, a caller of it, and a subscriber to its results.
 type rig struct {
