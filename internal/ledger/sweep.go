@@ -305,9 +305,13 @@ const retellWithin = "10min"
 func (s *Sweeper) RetellLost(ctx context.Context, stream time.Time, lastSeq int64) error {
 	var n int64
 	err := s.l.inTx(ctx, "look for tellings that were lost", func(q *db.Queries) (err error) {
-		if err = q.AllowLongScan(ctx, retellWithin); err == nil {
-			n, err = q.ForgetTold(ctx, db.ForgetToldParams{Stream: stream, LastSeq: lastSeq, Kept: s.l.cfg.Kept.Seconds()})
+		if err = q.AllowLongScan(ctx, retellWithin); err != nil {
+			return err
 		}
+		if err = q.MeetStream(ctx, stream); err != nil {
+			return err
+		}
+		n, err = q.ForgetTold(ctx, db.ForgetToldParams{Stream: stream, LastSeq: lastSeq, Kept: s.l.cfg.Kept.Seconds()})
 		return err
 	})
 	if err != nil {

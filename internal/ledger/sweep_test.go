@@ -460,6 +460,39 @@ func TestAnUntoldResultIsToldOnceAndThatIsKept(t *testing.T) {
 	quiet(t, s.results)
 }
 
+// Who was cut off while the stream was made anew may note a telling late: what it told is gone with the old one.
+func TestATellingIntoAStreamThatIsGoneIsNotNoted(t *testing.T) {
+	s := newSwept(t)
+	s.finished("c1")
+	old, present := time.Unix(1000, 0), time.Unix(2000, 0)
+	note := func(stream time.Time) {
+		t.Helper()
+		err := s.Queries().MarkTold(t.Context(), db.MarkToldParams{Turns: []string{s.turn.ID}, Calls: []string{"c1"},
+			Streams: []time.Time{stream}, Seqs: []int64{1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.sweeper.RetellLost(t.Context(), present, 10); err != nil {
+		t.Fatal(err)
+	}
+	if note(old); s.isTold("c1")() {
+		t.Error("noted as told, in a stream that is gone")
+	}
+	if note(present); !s.isTold("c1")() {
+		t.Error("not noted, though the stream has it")
+	}
+	if err := s.sweeper.RetellLost(t.Context(), old, 10); err != nil { // a backup was put in its place
+		t.Fatal(err)
+	}
+	if s.isTold("c1")() {
+		t.Error("still told, though the stream that held it is gone")
+	}
+	if note(old); !s.isTold("c1")() {
+		t.Error("not noted, though the stream has it")
+	}
+}
+
 func TestResultsThatAStreamLostAreToldAgain(t *testing.T) {
 	s := newSwept(t)
 	err := s.queue.OnSetUp(t.Context(), func(ctx context.Context, st queue.StreamState) error {

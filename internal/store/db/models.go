@@ -159,6 +159,11 @@ type Result struct {
 	CreatedAt      time.Time
 }
 
+type ResultsStream struct {
+	One    bool
+	MadeAt time.Time
+}
+
 type Skill struct {
 	Name      string
 	ContentID string

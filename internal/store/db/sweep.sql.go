@@ -182,10 +182,11 @@ func (q *Queries) LongHistories(ctx context.Context, limit int32) ([]string, err
 }
 
 const markTold = `-- name: MarkTold :exec
+WITH present AS (SELECT made_at FROM results_stream FOR SHARE)
 UPDATE calls c SET told_stream = t.stream, told_seq = t.seq
 FROM (SELECT unnest($1::text[]) AS turn_id, unnest($2::text[]) AS call_id,
-             unnest($3::timestamptz[]) AS stream, unnest($4::bigint[]) AS seq) t
-WHERE c.turn_id = t.turn_id AND c.call_id = t.call_id
+             unnest($3::timestamptz[]) AS stream, unnest($4::bigint[]) AS seq) t, present
+WHERE c.turn_id = t.turn_id AND c.call_id = t.call_id AND present.made_at IN (t.stream, '-infinity')
 `
 
 type MarkToldParams struct {
@@ -195,6 +196,7 @@ type MarkToldParams struct {
 	Seqs    []int64
 }
 
+// Notes what was told, but for what was told into a stream that is gone.
 func (q *Queries) MarkTold(ctx context.Context, arg MarkToldParams) error {
 	_, err := q.db.Exec(ctx, markTold,
 		arg.Turns,
@@ -202,6 +204,16 @@ func (q *Queries) MarkTold(ctx context.Context, arg MarkToldParams) error {
 		arg.Streams,
 		arg.Seqs,
 	)
+	return err
+}
+
+const meetStream = `-- name: MeetStream :exec
+UPDATE results_stream SET made_at = $1
+`
+
+// The stream that holds the results now. Until the transaction ends, nobody notes what was told.
+func (q *Queries) MeetStream(ctx context.Context, madeAt time.Time) error {
+	_, err := q.db.Exec(ctx, meetStream, madeAt)
 	return err
 }
 

@@ -122,6 +122,14 @@ DROP INDEX changes_after;
 -- A file of a few KB stands in its own row, not in pieces of 2 KB beside it.
 ALTER TABLE blobs SET (toast_tuple_target = 8160);
 
+-- When the stream was made that holds the results now. Who was cut off while it was made anew must not note later that a
+-- result was told: it was told into the one that is gone.
+CREATE TABLE results_stream (
+    one     boolean     PRIMARY KEY DEFAULT true CHECK (one),
+    made_at timestamptz NOT NULL
+);
+INSERT INTO results_stream (made_at) VALUES ('-infinity'); -- nobody has looked yet
+
 -- Results are compressed the quick way, where the server can.
 -- +goose StatementBegin
 DO $$

@@ -53,10 +53,16 @@ WHERE (turn_id, call_id) IN (
 RETURNING conversation_id, turn_id, call_id, seq, tool, status, code, result, attempt, result_ref, accepted_at, finished_at;
 
 -- name: MarkTold :exec
+-- Notes what was told, but for what was told into a stream that is gone.
+WITH present AS (SELECT made_at FROM results_stream FOR SHARE)
 UPDATE calls c SET told_stream = t.stream, told_seq = t.seq
 FROM (SELECT unnest(sqlc.arg(turns)::text[]) AS turn_id, unnest(sqlc.arg(calls)::text[]) AS call_id,
-             unnest(sqlc.arg(streams)::timestamptz[]) AS stream, unnest(sqlc.arg(seqs)::bigint[]) AS seq) t
-WHERE c.turn_id = t.turn_id AND c.call_id = t.call_id;
+             unnest(sqlc.arg(streams)::timestamptz[]) AS stream, unnest(sqlc.arg(seqs)::bigint[]) AS seq) t, present
+WHERE c.turn_id = t.turn_id AND c.call_id = t.call_id AND present.made_at IN (t.stream, '-infinity');
+
+-- name: MeetStream :exec
+-- The stream that holds the results now. Until the transaction ends, nobody notes what was told.
+UPDATE results_stream SET made_at = $1;
 
 -- name: ForgetTold :execrows
 -- What the present stream cannot hold is to be told again: it was told into another one, or past this one's end. That a
