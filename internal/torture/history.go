@@ -3,9 +3,11 @@ package torture
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"treeline/internal/call"
 )
@@ -17,6 +19,11 @@ type act struct {
 	conversation string
 	turn         string
 	generation   int // counts the deletions before it
+	made         time.Time
+	// actor names who acts where it is a person's change, which has no token and no id of its own before it is stored.
+	actor string
+	// status is that of the answer to a person's change.
+	status int
 
 	mu sync.Mutex
 	// accepted: the caller was told that the call is in the ledger. From then on it must be.
@@ -75,8 +82,35 @@ func (a *act) String() string {
 
 // history is what one conversation went through.
 type history struct {
-	mu   sync.Mutex
-	acts []*act
+	mu    sync.Mutex
+	acts  []*act
+	looks []look
+}
+
+// look is what a person saw of a file.
+type look struct {
+	generation int
+	path       string
+	// since is the last place in the order that was known to be done before the look.
+	since   int64
+	there   bool
+	content []byte
+}
+
+func (h *history) saw(l look) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.looks = append(h.looks, l)
+}
+
+// done gives the last place in the order of a generation that is known to be done.
+func (h *history) done(generation int) (last int64) {
+	for _, a := range h.all() {
+		if a.generation == generation {
+			last = max(last, a.finished())
+		}
+	}
+	return last
 }
 
 func (h *history) add(a *act) {
@@ -106,4 +140,29 @@ func (a *act) place() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.seq
+}
+
+// finished is the act's place in the order if it is known to be done.
+func (a *act) finished() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.results) > 0 || (a.actor != "" && a.status != http.StatusAccepted) {
+		return a.seq
+	}
+	return 0
+}
+
+// whole gives the ref and the text of the act's result, if it is known, is of a generation, and is short enough to be whole.
+func (a *act) whole(generation int) (ref, text string) {
+	const short = 4_000
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.generation != generation || len(a.results) == 0 {
+		return "", ""
+	}
+	r := a.results[0]
+	if text = call.TextOf(r.Content); len(r.Content) != 1 || text == "" || len(text) > short {
+		return "", ""
+	}
+	return r.ResultRef, text
 }

@@ -45,6 +45,8 @@ type torture struct {
 	mu     sync.Mutex
 	report Report
 	shown  map[string]bool // conversations whose history is in the report
+
+	common []version // of the artifact that all change, as far as they are known
 }
 
 // Run tortures a fleet that it starts, and reports. The error means that the torture itself could not be done.
@@ -107,6 +109,9 @@ func (t *torture) load(ctx context.Context) error {
 	defer cancel()
 	loading, enough := context.WithCancel(ctx) // ends when no more is to be sent
 	defer enough()
+	if err := t.putCommon(ctx); err != nil {
+		return err
+	}
 	for i := range t.cfg.Conversations {
 		t.drivers = append(t.drivers, t.newDriver(i))
 	}
