@@ -196,3 +196,16 @@ func TestAPersonsChangeThatIsStoredTwiceIsFound(t *testing.T) {
 		t.Errorf("found %+v", tr.report.Breaches)
 	}
 }
+
+func TestACallThatWasCancelledSaysNothingOfThoseBeforeIt(t *testing.T) {
+	h := &history{acts: []*act{
+		{seq: 3, results: []call.Result{{Seq: 3, Status: call.OK}}},
+		{seq: 9, results: []call.Result{{Seq: 9, Status: call.Failed, Code: call.Cancelled}}},
+		{seq: 5, actor: "p", status: 200},
+		{seq: 7, actor: "p", status: 202},
+		{seq: 8, generation: 1, results: []call.Result{{Seq: 8, Status: call.OK}}},
+	}}
+	if got := h.done(0); got != 5 {
+		t.Errorf("all up to %d are said to be done, want 5", got)
+	}
+}

@@ -142,11 +142,12 @@ func (a *act) place() int64 {
 	return a.seq
 }
 
-// finished is the act's place in the order if it is known to be done.
+// finished is the act's place in the order if it is known that all before it is done, and it itself. What was cancelled may
+// have ended while it waited.
 func (a *act) finished() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.results) > 0 || (a.actor != "" && a.status != http.StatusAccepted) {
+	if (len(a.results) > 0 && a.results[0].Code != call.Cancelled && a.results[0].Code != call.ConversationDeleted) || (a.actor != "" && a.status != http.StatusAccepted) {
 		return a.seq
 	}
 	return 0
