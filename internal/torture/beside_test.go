@@ -209,3 +209,38 @@ func TestACallThatWasCancelledSaysNothingOfThoseBeforeIt(t *testing.T) {
 		t.Errorf("all up to %d are said to be done, want 5", got)
 	}
 }
+
+func TestWhatACallerWasToldOfACallInTheLedger(t *testing.T) {
+	ok := call.Result{CallID: "c", TurnID: "t", ConversationID: "k0", Status: call.OK}
+	for _, c := range []struct {
+		name     string
+		act      *act
+		dropped  bool // by a deletion
+		breached bool
+	}{
+		{"that it is accepted", &act{accepted: true}, false, false},
+		{"that its turn is closed", &act{refusals: []call.Code{call.TurnClosed}}, false, true},
+		{"that its turn is closed, when it was sent again", &act{lost: true, refusals: []call.Code{call.TurnClosed}}, false, true},
+		{"that its turn is closed, when it was sent again after a deletion", &act{lost: true, refusals: []call.Code{call.TurnClosed}}, true, false},
+		{"that its turn is closed, when it was sent once, and a deletion came later", &act{refusals: []call.Code{call.TurnClosed}}, true, true},
+		{"that its conversation is deleted", &act{refusals: []call.Code{call.ConversationDeleted}}, true, false},
+		{"that its conversation is deleted, and it is not", &act{lost: true, refusals: []call.Code{call.ConversationDeleted}}, false, true},
+		{"nothing", &act{unsure: true}, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr := &torture{shown: map[string]bool{}, monitor: &Monitor{told: map[call.Key]*Told{}}}
+			tr.report.Results = map[string]int{}
+			r := row{Turn: "t", Call: "c", Conversation: "k0", State: "done", Status: new(string), Result: mustJSON(ok)}
+			*r.Status = string(call.OK)
+			tr.monitor.told[r.key()] = &Told{Result: ok, Times: 1}
+			if c.dropped {
+				r.Result = nil
+			}
+			i := inspection{torture: tr, driver: &driver{history: &history{}, run: tr, name: "k0"}, acts: map[call.Key]*act{r.key(): c.act}}
+			i.row(r)
+			if got := len(tr.report.Breaches) > 0; got != c.breached {
+				t.Errorf("breaches %+v", tr.report.Breaches)
+			}
+		})
+	}
+}

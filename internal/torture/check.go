@@ -194,8 +194,9 @@ func (c *inspection) row(r row) {
 		return
 	}
 	atDoor := r.Seq == 0 && slices.Contains(a.refusals, call.Code(r.Code))
-	// Who waits for a result when the conversation is deleted is told just that.
-	dropped := r.Result == nil && slices.Contains(a.refusals, call.ConversationDeleted)
+	// A deletion has dropped its result. Who waited for that is told of the deletion; who sends the call again, since the
+	// answer was lost, is told of that too, or after a restore that the turn is closed.
+	dropped := r.Result == nil && (slices.Contains(a.refusals, call.ConversationDeleted) || a.lost && slices.Contains(a.refusals, call.TurnClosed))
 	// A person's change that is refused has a place as well, and its answer does not tell it.
 	refused := a.actor != "" && slices.Contains(a.refusals, call.Code(r.Code))
 	if !a.accepted && !a.unsure && !atDoor && !dropped && !refused {

@@ -183,8 +183,8 @@ func (d *driver) settle(ctx context.Context, a *act, overNATS bool) {
 			return
 		default:
 			a.note(reply)
-			if !sure && reply.Refusal == call.ConversationDeleted {
-				a.gaveUp() // it may have been accepted before the deletion
+			if !sure {
+				a.sentBefore()
 			}
 			return
 		}
@@ -249,8 +249,8 @@ func (d *driver) settled(ctx context.Context, acts []*act, replies []Reply, sure
 	last := int64(0)
 	for i, a := range acts {
 		a.note(replies[i])
-		if !replies[i].Accepted && !sure && replies[i].Refusal == call.ConversationDeleted {
-			a.gaveUp()
+		if !replies[i].Accepted && !sure {
+			a.sentBefore()
 		}
 		if seq := replies[i].Seq; seq > 0 {
 			if last > 0 && seq != last+1 {

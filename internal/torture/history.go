@@ -32,9 +32,9 @@ type act struct {
 	results  []call.Result
 	refusals []call.Code // answers of the moment, and refusals at the door
 	cancel   bool        // cancelling was asked for
-	// unsure: the caller gave up before it had a certain answer.
-	unsure bool
-	way    string
+	// unsure: the caller gave up before it had a certain answer. lost: it had one, and an answer before that was lost.
+	unsure, lost bool
+	way          string
 }
 
 func (a *act) key() call.Key {
@@ -66,6 +66,12 @@ func (a *act) gaveUp() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.unsure = true
+}
+
+func (a *act) sentBefore() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lost = true
 }
 
 func (a *act) String() string {
