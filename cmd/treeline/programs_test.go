@@ -127,7 +127,7 @@ func runOneRoleEach(t *testing.T, folder string) {
 	}
 	database, queue := devtest.Postgres(t, nil), devtest.NATS(t)
 	env := append(os.Environ(), "TREELINE_DATABASE_URL="+database.URL, "TREELINE_NATS_URL="+queue.URL(), "TREELINE_LISTEN=127.0.0.1:0",
-		"TREELINE_PORTAL_KEY_FILE="+keyFile, "TREELINE_DB_CONNECTIONS=6", "TREELINE_GRACE=10s")
+		"TREELINE_PORTAL_KEY_FILE="+keyFile, "TREELINE_DB_CONNECTIONS=6", "TREELINE_GRACE=10s", "TREELINE_STOP_NOTICE=1s")
 	command := func(name string, args ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(folder, name), args...)
 		cmd.Env = env

@@ -14,8 +14,6 @@ import (
 	"treeline/internal/turn"
 )
 
-func turnOf(k call.Key) turn.Turn { return turn.Turn{ID: k.Turn, Conversation: k.Conversation} }
-
 // ErrNotDone says that a portal call was accepted and is not done within its time; it still will be.
 var ErrNotDone = errors.New("accepted, and not done yet")
 

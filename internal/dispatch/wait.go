@@ -147,15 +147,28 @@ func (d *Dispatcher) lookup(ctx context.Context, k call.Key) (Answer, error) {
 	if c.State != string(ledger.Done) {
 		return a, nil
 	}
-	if c.Result == nil {
-		m := momentary(turnOf(k), Request{CallID: k.Call, Tool: c.Tool}, refuseDeleted())
-		return m, nil
+	result, err := wireForm(c)
+	if err != nil {
+		return a, err
 	}
-	a.Result, a.Told = &call.Result{}, string(c.Result)
-	if err := json.Unmarshal(c.Result, a.Result); err != nil {
+	a.Result, a.Told = &call.Result{}, string(result)
+	if err := json.Unmarshal(result, a.Result); err != nil {
 		return a, fmt.Errorf("read the stored result: %w", err)
 	}
 	return a, nil
+}
+
+// wireForm is a done call's result; where a deletion has dropped its bytes, what is left of it, as it is told.
+func wireForm(c db.Call) ([]byte, error) {
+	if c.Result != nil {
+		return c.Result, nil
+	}
+	status := ""
+	if c.Status != nil {
+		status = *c.Status
+	}
+	return ledger.DroppedResult(call.Key{Conversation: c.ConversationID, Turn: c.TurnID, Call: c.CallID}, c.Tool, c.Seq, status, c.Code,
+		int(c.Attempt), c.ResultRef, c.AcceptedAt, c.FinishedAt)
 }
 
 // Cancel ends a waiting call at once and asks the worker of a running one to stop; what is done answers with its result.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
@@ -88,55 +88,10 @@ func ended(ctx context.Context, stop <-chan struct{}) bool {
 	}
 }
 
-// pullExpiry bounds one request to the server; a request that brings nothing is made anew, so that a server that forgot
-// it does not leave the slot waiting for ever.
-const pullExpiry = 30 * time.Second
-
-// pull takes events until it is to stop, until the streams were set up again (nil), or until it cannot go on.
-func (q *Queue) pull(ctx context.Context, stop <-chan struct{}, lane string, held *held, handle Handler) error {
-	c, err := q.js.Consumer(ctx, CallsStream, lane)
-	if err != nil {
-		return fmt.Errorf("find the consumer %s: %w", lane, err)
-	}
-	again := q.Again() // a request that a server forgot over a reconnect is made anew at once
-	it, err := c.Messages(jetstream.PullMaxMessages(1), jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(5*time.Second))
-	if err != nil {
-		return fmt.Errorf("ask for events: %w", err)
-	}
-	done := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-stop:
-		case <-ctx.Done():
-		case <-again:
-		case <-done:
-		}
-		it.Stop()
-	})
-	defer watch.Wait()
-	defer close(done)
-	for {
-		m, err := it.Next()
-		switch {
-		case errors.Is(err, jetstream.ErrMsgIteratorClosed) && !errors.Is(err, jetstream.ErrConnectionClosed):
-			return nil
-		case errors.Is(err, jetstream.ErrNoHeartbeat):
-			return fmt.Errorf("the queue has fallen silent: %w", err)
-		case err != nil:
-			return fmt.Errorf("take an event: %w", err)
-		}
-		q.deliver(ctx, m, held, handle)
-		if ended(ctx, stop) {
-			return nil
-		}
-	}
-}
-
-func (q *Queue) deliver(ctx context.Context, m jetstream.Msg, held *held, handle Handler) {
+func (q *Queue) deliver(ctx context.Context, m *nats.Msg, held *held, handle Handler) {
 	var d Delivery
-	if err := json.Unmarshal(m.Data(), &d.Event); err != nil || !wellFormed(d.Event) {
-		q.log.Warn().Str("subject", m.Subject()).Msg("an event that is none was dropped")
+	if err := json.Unmarshal(m.Data, &d.Event); err != nil || !wellFormed(d.Event) {
+		q.log.Warn().Str("subject", m.Subject).Msg("an event that is none was dropped")
 		_ = m.Term()
 		return
 	}
@@ -172,20 +127,20 @@ func keyOf(tail string) (call.Key, bool) {
 type held struct {
 	every time.Duration
 	mu    sync.Mutex
-	msgs  map[jetstream.Msg]struct{}
+	msgs  map[*nats.Msg]struct{}
 }
 
 func newHeld(every time.Duration) *held {
-	return &held{every: every, msgs: map[jetstream.Msg]struct{}{}}
+	return &held{every: every, msgs: map[*nats.Msg]struct{}{}}
 }
 
-func (h *held) add(m jetstream.Msg) {
+func (h *held) add(m *nats.Msg) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.msgs[m] = struct{}{}
 }
 
-func (h *held) remove(m jetstream.Msg) {
+func (h *held) remove(m *nats.Msg) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.msgs, m)

@@ -30,6 +30,9 @@ type DispatcherConfig struct {
 	PortalKey, ViewerKey string
 	// Installed says what the sandboxes' Python has, for the description of run_code.
 	Installed string
+	// Notice is how much of the grace period it goes on taking HTTP requests while it says that it is not ready; never more
+	// than half.
+	Notice time.Duration
 	// Ready is told the address once the dispatcher serves.
 	Ready func(addr string)
 }
@@ -88,7 +91,7 @@ func (b *base) httpConfig(cfg Config, own DispatcherConfig, d *dispatch.Dispatch
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	t := httpapi.DefaultTimeouts()
-	t.Grace = cfg.Grace
+	t.Grace, t.Notice = cfg.Grace, own.Notice
 	return httpapi.Config{
 		Dispatcher: d, Library: store.NewPortal(b.ledger.Queries()), Stores: httpapi.NewStores(b.pool, cfg.Ledger.Limits),
 		Keys: keys, Limits: cfg.Ledger.Limits, Listen: addr,

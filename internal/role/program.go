@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
@@ -102,7 +103,8 @@ type DispatcherProgram struct {
 	Listen       string   `help:"Address of HTTP; port 0 has the system choose." default:"127.0.0.1:8080" env:"TREELINE_LISTEN" placeholder:"HOST:PORT"`
 	AllowedHosts []string `help:"Further names under which HTTP may be reached, split by commas." env:"TREELINE_ALLOWED_HOSTS" placeholder:"HOST"`
 	Keys
-	Installed string `help:"What the sandboxes' Python has, for the description of run_code: a code worker logs it at start." env:"TREELINE_INSTALLED" placeholder:"TEXT"`
+	Installed  string        `help:"What the sandboxes' Python has, for the description of run_code: a code worker logs it at start." env:"TREELINE_INSTALLED" placeholder:"TEXT"`
+	StopNotice time.Duration `help:"How long a dispatcher that is told to stop still serves while /readyz says that it is not ready: part of the grace period, at most half of it." default:"5s" env:"TREELINE_STOP_NOTICE" placeholder:"TIME"`
 	Logging
 	Settings
 
@@ -115,6 +117,9 @@ func (p *DispatcherProgram) Run(ctx context.Context, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if err := atLeast("TREELINE_STOP_NOTICE", p.StopNotice, 0); err != nil {
+		return &SettingError{err}
+	}
 	key, err := p.portal()
 	if err != nil {
 		return &SettingError{err}
@@ -124,7 +129,7 @@ func (p *DispatcherProgram) Run(ctx context.Context, log zerolog.Logger) error {
 		out = os.Stdout
 	}
 	return Dispatcher(ctx, cfg, DispatcherConfig{Listen: p.Listen, AllowedHosts: p.AllowedHosts, PortalKey: key, ViewerKey: p.ViewerKey,
-		Installed: p.Installed, Ready: func(addr string) { fmt.Fprintf(out, "ready http://%s\n", addr) }})
+		Installed: p.Installed, Notice: p.StopNotice, Ready: func(addr string) { fmt.Fprintf(out, "ready http://%s\n", addr) }})
 }
 
 // FileWorkerSettings are those of a file worker alone.

@@ -3,6 +3,7 @@ package torture
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -64,6 +65,9 @@ func (t *torture) check(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(byConversation)) {
 		t.breach("isolation", name, fmt.Sprintf("%d calls are in a conversation that nobody made", len(byConversation[name])))
 	}
+	if err := t.checkCommon(ctx); err != nil {
+		return err
+	}
 	if err := t.monitor.Err(); err != nil {
 		t.breach("telling", "", err.Error())
 	}
@@ -106,6 +110,7 @@ func (c *inspection) inspect(ctx context.Context) error {
 			c.report.Calls.Accepted++
 		}
 	}
+	c.recognise()
 	c.ledger()
 	c.order()
 	known := map[call.Key]bool{}
@@ -118,7 +123,9 @@ func (c *inspection) inspect(ctx context.Context) error {
 			c.breach("durability", "call %s.%s was acknowledged and is not in the ledger", a.turn, a.CallID)
 		}
 	}
-	return c.files(ctx, c.replay())
+	m := c.replay()
+	c.torture.common = append(c.torture.common, m.common...)
+	return errors.Join(c.files(ctx, m), c.artifacts(ctx, m))
 }
 
 // ledger looks at the conversation's counts and at leases.
@@ -187,9 +194,12 @@ func (c *inspection) row(r row) {
 		return
 	}
 	atDoor := r.Seq == 0 && slices.Contains(a.refusals, call.Code(r.Code))
-	// Who waits for a result when the conversation is deleted is told just that.
-	dropped := r.Result == nil && slices.Contains(a.refusals, call.ConversationDeleted)
-	if !a.accepted && !a.unsure && !atDoor && !dropped {
+	// A deletion has dropped its result. Who waited for that is told of the deletion; who sends the call again, since the
+	// answer was lost, is told of that too, or after a restore that the turn is closed.
+	dropped := r.Result == nil && (slices.Contains(a.refusals, call.ConversationDeleted) || a.lost && slices.Contains(a.refusals, call.TurnClosed))
+	// A person's change that is refused has a place as well, and its answer does not tell it.
+	refused := a.actor != "" && slices.Contains(a.refusals, call.Code(r.Code))
+	if !a.accepted && !a.unsure && !atDoor && !dropped && !refused {
 		c.breach("once", "call %s is in the ledger and its caller was told that it is not: %v", r.key(), a.refusals)
 	}
 	if a.seq > 0 && a.seq != r.Seq {
@@ -243,19 +253,31 @@ func (c *inspection) told(r row, stored *call.Result) {
 // replay has the model do the calls in their order, and compares each outcome; it gives what the workspace should be.
 func (c *inspection) replay() *model {
 	m, generation := newModel(c.rig.Settings), int64(0)
+	m.artifacts[c.driver.own.document()] = [][]byte{[]byte(c.driver.own.begin())}
+	m.artifacts[c.driver.own.lent()] = [][]byte{[]byte(c.driver.own.begin())}
+	m.artifacts[c.driver.own.private()] = [][]byte{[]byte(c.driver.own.begin())}
+	states := map[int64]map[int64]map[string][]byte{}
+	next := func(to int64) {
+		if to != generation {
+			states[generation] = m.states
+			generation = to
+			m.empty()
+		}
+	}
 	for _, r := range c.rows {
-		a := c.acts[r.key()]
-		if r.State != "done" || a == nil {
-			continue
+		if r.Seq > 0 {
+			next(r.Generation)
 		}
-		if r.Seq > 0 && r.Generation != generation {
-			generation, m.files = r.Generation, map[string][]byte{}
+		if a := c.acts[r.key()]; r.State == "done" && a != nil {
+			c.done(m, a, r)
 		}
-		c.done(m, a, r)
+		if r.Seq > 0 {
+			m.did(r.Seq)
+		}
 	}
-	if c.counts.Generation != generation {
-		m.files = map[string][]byte{}
-	}
+	next(c.counts.Generation)
+	states[generation] = m.states
+	c.looks(states)
 	return m
 }
 
@@ -288,10 +310,14 @@ func (c *inspection) done(m *model, a *act, r row) {
 	if err == nil && stored != nil && a.deed.mayNotBegin && call.Code(r.Code) == call.Timeout && untouched(*stored) {
 		return // on a machine this busy its time was up before its first line
 	}
-	v := a.deed.apply(m, a.turn, r.Seq)
+	m.doing = r.key().String()
+	v := a.deed.apply(m, occasion{turn: a.turn, from: a.made, to: *r.FinishedAt, status: call.Status(*r.Status), result: stored})
 	if string(v.status) != *r.Status || !slices.Contains(v.codes, call.Code(r.Code)) {
 		c.breach("order", "call %s at %d ended as %s %q, and done in order it ends as %s %v", r.key(), r.Seq, *r.Status, r.Code, v.status, v.codes)
 		return
+	}
+	if put := a.Tool == "portal_put" && a.accepted && a.status != http.StatusAccepted; put && (len(v.created) > 0) != (a.status == http.StatusCreated) {
+		c.breach("answers", "the change %s was answered with %d, and done in order it creates %v", r.key(), a.status, v.created)
 	}
 	if err != nil || stored == nil {
 		return

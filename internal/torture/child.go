@@ -85,11 +85,19 @@ func or[T comparable](v, otherwise T) T {
 // MaybeChild must be among the first statements of every main, and of TestMain, whose binary starts a fleet of this
 // package: where the process is one of the fleet's it does that work and never returns.
 func MaybeChild() {
-	if len(os.Args) == 0 || os.Args[0] != childName {
+	if len(os.Args) == 0 {
 		return
 	}
-	if err := runChild(); err != nil && !errors.Is(err, errEnded) {
-		fmt.Fprintln(os.Stderr, childName+":", err)
+	name, run := os.Args[0], runChild
+	switch name {
+	case childName:
+	case apartName:
+		run = beApart
+	default:
+		return
+	}
+	if err := run(); err != nil && !errors.Is(err, errEnded) {
+		fmt.Fprintln(os.Stderr, name+":", err)
 		os.Exit(1)
 	}
 	os.Exit(0)

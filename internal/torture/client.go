@@ -213,25 +213,34 @@ func (c *Client) SendNATS(ctx context.Context, requests ...Request) ([]Reply, er
 // portal sends a request under the portal's key and reads the answer into out, trying again while there is no certain
 // answer.
 func (c *Client) portal(ctx context.Context, method, path string, in, out any) (int, error) {
+	status, body, err := c.portalBody(ctx, method, path, in, nil)
+	if err != nil {
+		return 0, err
+	}
+	if out != nil && status < 300 {
+		if err := json.Unmarshal(body, out); err != nil {
+			return status, fmt.Errorf("read the answer to %s %s: %w", method, path, err)
+		}
+	}
+	return status, nil
+}
+
+// portalBody sends a request under the portal's key, trying again while there is no certain answer.
+func (c *Client) portalBody(ctx context.Context, method, path string, in any, headers map[string]string) (int, []byte, error) {
 	for {
 		once, cancel := context.WithTimeout(ctx, 5*time.Second)
-		status, body, err := c.do(once, method, path, c.key, in, nil)
+		status, body, err := c.do(once, method, path, c.key, in, headers)
 		cancel()
 		switch {
 		case errors.Is(err, errUnsure) && ctx.Err() == nil:
 			if sleep(ctx, 100*time.Millisecond) {
 				continue
 			}
-			return 0, ctx.Err()
+			return 0, nil, ctx.Err()
 		case err != nil:
-			return 0, err
+			return 0, nil, err
 		}
-		if out != nil && status < 300 {
-			if err := json.Unmarshal(body, out); err != nil {
-				return status, fmt.Errorf("read the answer to %s %s: %w", method, path, err)
-			}
-		}
-		return status, nil
+		return status, body, nil
 	}
 }
 
@@ -262,18 +271,36 @@ func (c *Client) RestoreConversation(ctx context.Context, id string) error {
 	return c.expect(c.portal(ctx, http.MethodPost, "/v1/conversations/"+id+"/restore", nil, nil))(http.StatusOK, http.StatusNoContent)
 }
 
-// OpenTurn opens a turn and gives its token. A turn of that id that is there already, because an answer was lost, is
-// replaced by one of another id.
+// newTurn is what a turn is opened with.
+type newTurn struct {
+	ID                                    string
+	Tools, Collections, Skills, Knowledge []string
+}
+
+// OpenTurn opens a turn of a conversation that is offered the tools, and gives its token. A turn of that id that is there
+// already, because an answer was lost, is replaced by one of another id.
 func (c *Client) OpenTurn(ctx context.Context, conversation, id string, tools []string) (turnID, token string, err error) {
-	for n := 0; ; n++ {
-		turnID = id
-		if n > 0 {
-			turnID = fmt.Sprintf("%s-again%d", id, n)
+	return c.openTurn(ctx, conversation, newTurn{ID: id, Tools: tools})
+}
+
+func (c *Client) openTurn(ctx context.Context, conversation string, t newTurn) (turnID, token string, err error) {
+	body := map[string]any{"caller": map[string]any{"user": asker, "department": department, "collections": t.Collections}, "tools": t.Tools}
+	for name, list := range map[string][]string{"skills": t.Skills, "knowledge": t.Knowledge} {
+		if list != nil {
+			body[name] = list
 		}
+	}
+	if t.Collections == nil {
+		body["caller"] = map[string]any{"user": asker, "department": department}
+	}
+	for n := 0; ; n++ {
+		turnID = t.ID
+		if n > 0 {
+			turnID = fmt.Sprintf("%s-again%d", t.ID, n)
+		}
+		body["turnId"] = turnID
 		var out struct{ TurnID, Token string }
-		status, err := c.portal(ctx, http.MethodPost, "/v1/conversations/"+conversation+"/turns", map[string]any{
-			"turnId": turnID, "caller": map[string]any{"user": "u1", "department": "d1"}, "tools": tools,
-		}, &out)
+		status, err := c.portal(ctx, http.MethodPost, "/v1/conversations/"+conversation+"/turns", body, &out)
 		switch {
 		case err != nil:
 			return "", "", err
@@ -293,20 +320,29 @@ func (c *Client) CloseTurn(ctx context.Context, id string) error {
 
 // File reads a file's bytes.
 func (c *Client) File(ctx context.Context, conversation, path string) ([]byte, error) {
-	for {
-		once, cancel := context.WithTimeout(ctx, 5*time.Second)
-		status, body, err := c.do(once, http.MethodGet, "/v1/conversations/"+conversation+"/files/"+(&url.URL{Path: path}).EscapedPath(), c.key, nil, nil)
-		cancel()
-		switch {
-		case errors.Is(err, errUnsure) && ctx.Err() == nil && sleep(ctx, 100*time.Millisecond):
-			continue
-		case err != nil:
-			return nil, err
-		case status != http.StatusOK:
-			return nil, fmt.Errorf("read %s of %s: status %d: %s", path, conversation, status, body)
-		}
-		return body, nil
+	body, there, err := c.fileIfThere(ctx, conversation, path)
+	if err == nil && !there {
+		err = fmt.Errorf("read %s of %s: there is no such file", path, conversation)
 	}
+	return body, err
+}
+
+// fileIfThere reads a file's bytes; there says whether there is such a file.
+func (c *Client) fileIfThere(ctx context.Context, conversation, path string) (content []byte, there bool, err error) {
+	status, body, err := c.portalBody(ctx, http.MethodGet, filePath(conversation, path), nil, nil)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case status == http.StatusNotFound:
+		return nil, false, nil
+	case status != http.StatusOK:
+		return nil, false, fmt.Errorf("read %s of %s: status %d: %s", path, conversation, status, body)
+	}
+	return body, true, nil
+}
+
+func filePath(conversation, path string) string {
+	return "/v1/conversations/" + conversation + "/files/" + (&url.URL{Path: path}).EscapedPath()
 }
 
 func (c *Client) expect(status int, err error) func(...int) error {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"treeline/internal/call"
 )
@@ -15,14 +16,24 @@ import (
 type deed struct {
 	tool string
 	args any
-	// apply does it to the model, and may look at the result that came. It gives the verdict.
-	apply func(m *model, turn string, seq int64) verdict
+	// apply does it to the model, and may look at what came of it. It gives the verdict.
+	apply func(m *model, o occasion) verdict
 	// writes are the paths that a write_file names.
 	writes []string
 	// mayNotBegin marks a run whose time may be up before its first line; once it has begun it prints begun.
 	mayNotBegin bool
 	// long marks a run that lasts long enough to be cancelled.
 	long bool
+}
+
+// occasion is when a call was done, and what came of it.
+type occasion struct {
+	turn string
+	// from is a time before the call was sent, and to one after it was done.
+	from, to time.Time
+	status   call.Status
+	// result is nil where a deletion has dropped it.
+	result *call.Result
 }
 
 // longFile is the one that grows past what may be replaced whole.
@@ -53,12 +64,17 @@ func fresh(r *rand.Rand, id string, long bool) string {
 type deeds struct {
 	random *rand.Rand
 	code   bool // there are code workers
+	// own is what the conversation's turns may reach beside the workspace; with none, nothing is done with that.
+	own *belongings
 }
 
 // next makes a deed at random; id is unique.
 func (d deeds) next(id string) deed {
 	r := d.random
 	pick := func() string { return paths[r.IntN(len(paths))] }
+	if d.own != nil && r.IntN(4) == 0 {
+		return d.beside(id)
+	}
 	n := r.IntN(100)
 	if !d.code && n >= 92 {
 		n = r.IntN(92)
@@ -113,18 +129,18 @@ func write(files ...newFile) deed {
 	for _, f := range files {
 		d.writes = append(d.writes, f.Path)
 	}
-	d.apply = func(m *model, _ string, _ int64) verdict { return m.write(files) }
+	d.apply = func(m *model, _ occasion) verdict { return m.write(files) }
 	return d
 }
 
 func editText(path string, e textEdit) deed {
 	return deed{tool: "edit_file", args: map[string]any{"path": path, "edits": []textEdit{e}},
-		apply: func(m *model, _ string, _ int64) verdict { return m.editText(path, e) }}
+		apply: func(m *model, _ occasion) verdict { return m.editText(path, e) }}
 }
 
 func editLine(path string, e lineEdit) deed {
 	return deed{tool: "edit_file", args: map[string]any{"path": path, "edits": []lineEdit{e}},
-		apply: func(m *model, _ string, _ int64) verdict { return m.editLine(path, e) }}
+		apply: func(m *model, _ occasion) verdict { return m.editLine(path, e) }}
 }
 
 func remove(paths ...string) deed {
@@ -132,16 +148,16 @@ func remove(paths ...string) deed {
 	if len(paths) > 1 {
 		args = map[string]any{"paths": paths}
 	}
-	return deed{tool: "delete_file", args: args, apply: func(m *model, turn string, _ int64) verdict { return m.remove(turn, paths) }}
+	return deed{tool: "delete_file", args: args, apply: func(m *model, o occasion) verdict { return m.remove(o.turn, paths) }}
 }
 
 func move(from, to string) deed {
 	return deed{tool: "move_file", args: map[string]any{"from": from, "to": to},
-		apply: func(m *model, turn string, _ int64) verdict { return m.move(turn, from, to) }}
+		apply: func(m *model, o occasion) verdict { return m.move(o.turn, from, to) }}
 }
 
 func read(path string) deed {
-	return deed{tool: "read_file", args: map[string]any{"path": path}, apply: func(m *model, _ string, _ int64) verdict {
+	return deed{tool: "read_file", args: map[string]any{"path": path}, apply: func(m *model, _ occasion) verdict {
 		b, is := m.files[path]
 		if !is {
 			return m.absent(path)
@@ -177,7 +193,7 @@ func checkRead(res call.Result, lines []string) error {
 }
 
 func list() deed {
-	return deed{tool: "list_files", args: map[string]any{}, apply: func(m *model, _ string, _ int64) verdict {
+	return deed{tool: "list_files", args: map[string]any{}, apply: func(m *model, _ occasion) verdict {
 		n, bytes, names := len(m.files), size(m.files), slices.Sorted(maps.Keys(m.files))
 		return verdict{status: call.OK, codes: []call.Code{""}, check: func(res call.Result) error {
 			var data struct {
@@ -199,7 +215,7 @@ func list() deed {
 }
 
 func search(query string) deed {
-	return deed{tool: "search_files", args: map[string]any{"queries": []string{query}}, apply: func(m *model, _ string, _ int64) verdict {
+	return deed{tool: "search_files", args: map[string]any{"queries": []string{query}}, apply: func(m *model, _ occasion) verdict {
 		lines, files := 0, 0
 		for _, b := range m.files {
 			found := 0
@@ -226,7 +242,7 @@ func search(query string) deed {
 
 func calculate(a, b int) deed {
 	return deed{tool: "calculate", args: map[string]any{"expressions": []string{fmt.Sprintf("%d + %d", a, b)}},
-		apply: func(*model, string, int64) verdict {
+		apply: func(*model, occasion) verdict {
 			return verdict{status: call.OK, codes: []call.Code{""}, check: func(res call.Result) error {
 				var data struct{ Results []struct{ Value string } }
 				if err := json.Unmarshal(res.Data, &data); err != nil || len(data.Results) != 1 || data.Results[0].Value != fmt.Sprint(a+b) {

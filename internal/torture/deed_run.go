@@ -32,14 +32,7 @@ func appends(id string) string {
 // run makes a run of code whose effect is known beforehand.
 func (d deeds) run(id string) deed {
 	appended := func(m *model, status call.Status, code call.Code) verdict {
-		next := maps.Clone(m.files)
-		next[runFile] = append(append([]byte{}, m.files[runFile]...), "run "+id+"\n"...)
-		if (len(next) > len(m.files) && len(next) > m.limits.WorkspaceFiles) || size(next) > m.limits.WorkspaceBytes {
-			return verdict{status: call.Failed, codes: []call.Code{call.WorkspaceFull}}
-		}
-		v := m.set(next)
-		v.status, v.codes = status, []call.Code{code}
-		return v
+		return m.appendRun("run "+id+"\n", status, code)
 	}
 	switch n := d.random.IntN(12); {
 	case n < 5:
@@ -70,7 +63,19 @@ func (d deeds) run(id string) deed {
 	})
 }
 
+// appendRun adds a line to the runs' file, as a run does that ends so.
+func (m *model) appendRun(line string, status call.Status, code call.Code) verdict {
+	next := maps.Clone(m.files)
+	next[runFile] = append(append([]byte{}, m.files[runFile]...), line...)
+	if (len(next) > len(m.files) && len(next) > m.limits.WorkspaceFiles) || size(next) > m.limits.WorkspaceBytes {
+		return verdict{status: call.Failed, codes: []call.Code{call.WorkspaceFull}}
+	}
+	v := m.set(next)
+	v.status, v.codes = status, []call.Code{code}
+	return v
+}
+
 func run(code string, seconds int, apply func(m *model) verdict) deed {
 	return deed{tool: "run_code", args: map[string]any{"code": code, "timeoutSeconds": seconds},
-		apply: func(m *model, _ string, _ int64) verdict { return apply(m) }}
+		apply: func(m *model, _ occasion) verdict { return apply(m) }}
 }

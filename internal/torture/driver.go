@@ -12,8 +12,10 @@ import (
 	"treeline/internal/call"
 )
 
-// offered are the tools of every turn.
+// offered are the tools of a turn that has nothing beside its workspace; allTools are all that there are.
 var offered = []string{"list_files", "read_file", "search_files", "write_file", "edit_file", "delete_file", "move_file", "run_code", "calculate"}
+
+var allTools = append([]string{"save_artifact", "edit_artifact", "load_skill", "read_result"}, offered...)
 
 // driver is the caller of one conversation.
 type driver struct {
@@ -22,22 +24,30 @@ type driver struct {
 	name   string
 	random *rand.Rand
 	deeds  deeds
+	own    *belongings
 
 	turn, token string
 	turns, n    int
 	gen         int
+	persons     int // versions that the portal has put of its own artifact
 	wg          sync.WaitGroup
 }
 
 func (t *torture) newDriver(i int) *driver {
 	r := rand.New(rand.NewPCG(t.cfg.Seed, uint64(i)+1))
-	return &driver{history: &history{}, run: t, name: fmt.Sprintf("k%d", i), random: r, deeds: deeds{random: r, code: t.cfg.CodeWorkers > 0}}
+	d := &driver{history: &history{}, run: t, name: fmt.Sprintf("k%d", i), random: r}
+	d.own = &belongings{name: d.name, known: d.known}
+	d.deeds = deeds{random: r, code: t.cfg.CodeWorkers > 0, own: d.own}
+	return d
 }
 
 // drive makes calls until loading ends, then returns once each has been answered or ctx ends.
 func (d *driver) drive(ctx, loading context.Context) error {
 	defer d.wg.Wait()
 	if err := d.run.client.PutConversation(ctx, d.name); err != nil {
+		return err
+	}
+	if err := d.own.put(ctx, d.run.client); err != nil {
 		return err
 	}
 	if err := d.newTurn(ctx); err != nil {
@@ -54,12 +64,16 @@ func (d *driver) drive(ctx, loading context.Context) error {
 
 func (d *driver) newTurn(ctx context.Context) (err error) {
 	d.turns++
-	d.turn, d.token, err = d.run.client.OpenTurn(ctx, d.name, fmt.Sprintf("%s-t%d", d.name, d.turns), offered)
+	d.turn, d.token, err = d.run.client.openTurn(ctx, d.name, d.own.turn(fmt.Sprintf("%s-t%d", d.name, d.turns)))
 	return err
 }
 
 func (d *driver) step(ctx context.Context) error {
-	switch n := d.random.IntN(100); {
+	switch n := d.random.IntN(125); {
+	case n >= 104:
+		return d.person(ctx)
+	case n >= 100:
+		return d.arrange(ctx)
 	case n < 45:
 		d.settle(ctx, d.act(), d.random.IntN(4) == 0)
 	case n < 62: // several at once, without waiting for them
@@ -94,6 +108,37 @@ func (d *driver) step(ctx context.Context) error {
 	return nil
 }
 
+// arrange changes what the turns may reach beside the workspace.
+func (d *driver) arrange(ctx context.Context) error {
+	c := d.run.client
+	switch d.random.IntN(3) {
+	case 0:
+		return d.own.lend(ctx, c, []string{mayNothing, mayRead, mayChange, mayChange}[d.random.IntN(4)])
+	case 1:
+		return d.own.teach(ctx, c)
+	}
+	d.persons++
+	n, err := c.PutArtifact(ctx, d.own.person(), asker, d.own.version(d.persons))
+	if err == nil && n != d.persons {
+		d.run.breach("once", d.name, fmt.Sprintf("version %d of the artifact %s was put as version %d", d.persons, d.own.person(), n))
+	}
+	return err
+}
+
+// known picks a result of the present generation that its caller has, whose text is whole there.
+func (d *driver) known() (ref, text string) {
+	acts := d.all()
+	for range 10 {
+		if len(acts) == 0 {
+			break
+		}
+		if ref, text := acts[d.random.IntN(len(acts))].whole(d.gen); ref != "" {
+			return ref, text
+		}
+	}
+	return "", ""
+}
+
 // act makes a new call; it is in the history before it is sent.
 func (d *driver) act() *act { return d.actOf(func(deed) bool { return true }) }
 
@@ -106,7 +151,7 @@ func (d *driver) actOf(wanted func(deed) bool) *act {
 		deed = d.deeds.next(d.name + "." + id)
 	}
 	a := &act{Request: Request{Token: d.token, CallID: id, Tool: deed.tool, Arguments: mustJSON(deed.args)}, deed: deed,
-		conversation: d.name, turn: d.turn, generation: d.gen}
+		conversation: d.name, turn: d.turn, generation: d.gen, made: time.Now()}
 	d.add(a)
 	d.run.count(&d.run.report.Calls.Made)
 	return a
@@ -138,8 +183,8 @@ func (d *driver) settle(ctx context.Context, a *act, overNATS bool) {
 			return
 		default:
 			a.note(reply)
-			if !sure && reply.Refusal == call.ConversationDeleted {
-				a.gaveUp() // it may have been accepted before the deletion
+			if !sure {
+				a.sentBefore()
 			}
 			return
 		}
@@ -204,8 +249,8 @@ func (d *driver) settled(ctx context.Context, acts []*act, replies []Reply, sure
 	last := int64(0)
 	for i, a := range acts {
 		a.note(replies[i])
-		if !replies[i].Accepted && !sure && replies[i].Refusal == call.ConversationDeleted {
-			a.gaveUp()
+		if !replies[i].Accepted && !sure {
+			a.sentBefore()
 		}
 		if seq := replies[i].Seq; seq > 0 {
 			if last > 0 && seq != last+1 {
@@ -310,5 +355,8 @@ func (d *driver) deleteAndRestore(ctx context.Context) error {
 		return err
 	}
 	d.gen++
+	if err := d.own.putResults(ctx, d.run.client); err != nil {
+		return err
+	}
 	return d.newTurn(ctx)
 }

@@ -23,6 +23,7 @@ type row struct {
 	Leased                   bool
 	AcceptedAt               time.Time
 	FinishedAt               *time.Time
+	Actor                    string
 }
 
 func (r row) key() call.Key {
@@ -65,7 +66,7 @@ func (r *Rig) query(ctx context.Context, do func(*pgx.Conn) error) error {
 func (r *Rig) rows(ctx context.Context) (out []row, err error) {
 	err = r.query(ctx, func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `SELECT turn_id, call_id, conversation_id, generation, seq, tool, state, code, status, attempt, result,
-			told_seq IS NOT NULL, token IS NOT NULL OR lease_until IS NOT NULL, accepted_at, finished_at
+			told_seq IS NOT NULL, token IS NOT NULL OR lease_until IS NOT NULL, accepted_at, finished_at, actor
 			FROM calls ORDER BY conversation_id, seq, accepted_at`)
 		if err != nil {
 			return err

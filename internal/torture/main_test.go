@@ -10,6 +10,9 @@ import (
 func TestMain(m *testing.M) {
 	local.MaybeChild()
 	MaybeChild()
+	if os.Args[0] == toBeKilled {
+		beKilled()
+	}
 	os.Exit(m.Run())
 }
 

@@ -17,11 +17,30 @@ type model struct {
 	files  map[string][]byte
 	failed map[string]map[string]bool // by turn: the paths of its writes that failed
 	limits Settings
+	// states are what the files were after each place in the order, of the present generation, which began after floor.
+	states map[int64]map[string][]byte
+	last   int64
+	floor  int64
+	// artifacts are the versions of each, from the first; they outlive the files.
+	artifacts map[string][][]byte
+	common    []version
+	doing     string // the call that is being done
 }
 
 func newModel(limits Settings) *model {
-	return &model{files: map[string][]byte{}, failed: map[string]map[string]bool{}, limits: limits}
+	m := &model{failed: map[string]map[string]bool{}, limits: limits, artifacts: map[string][][]byte{}}
+	m.empty()
+	return m
 }
+
+// empty takes everything away but artifacts, as the deletion of a conversation does.
+func (m *model) empty() {
+	m.files, m.floor = map[string][]byte{}, m.last
+	m.states = map[int64]map[string][]byte{m.floor: m.files}
+}
+
+// did notes that all calls up to a place in the order are done.
+func (m *model) did(seq int64) { m.last, m.states[seq] = seq, m.files }
 
 // verdict is what a call should come to.
 type verdict struct {

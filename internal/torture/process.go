@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -65,12 +66,17 @@ func (p *Process) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	done, told := make(chan struct{}), make(chan struct{})
-	p.cmd, p.stdin, p.done = cmd, stdin, done
+	dieWithParent(cmd)
+	started, done, told := make(chan error, 1), make(chan struct{}), make(chan struct{})
 	go func() {
+		// This thread must live as long as the child, which dies with it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		started <- nil
 		lines := bufio.NewScanner(stdout)
 		for lines.Scan() {
 			if strings.HasPrefix(lines.Text(), "ready") {
@@ -82,6 +88,10 @@ func (p *Process) start(ctx context.Context) error {
 		_ = cmd.Wait() // how it ended stands in cmd.ProcessState
 		close(done)
 	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	p.cmd, p.stdin, p.done = cmd, stdin, done
 	if err := json.NewEncoder(stdin).Encode(p.spec); err != nil {
 		return err
 	}

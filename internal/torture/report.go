@@ -36,6 +36,9 @@ type Calls struct {
 	Busy       int `json:"busy"`
 	SentAgain  int `json:"sentAgain"`
 	TakenOver  int `json:"takenOver"`
+	// ByPeople are changes that people make, and Looks their looks at a file.
+	ByPeople int `json:"byPeople"`
+	Looks    int `json:"looks"`
 }
 
 // Tellings counts what a subscriber that has only NATS was told.
@@ -59,9 +62,9 @@ type Breach struct {
 func (r Report) Text(w io.Writer) error {
 	p := printer{w: w}
 	p.line("seed %d, %.0f s, %d conversations", r.Seed, r.Seconds, r.Conversations)
-	p.line("calls: %d made, %d accepted, %d in the ledger; %d sent twice on purpose, %d ids reused, %d cancels, %d deletions, %d busy, %d sent again, %d taken over",
+	p.line("calls: %d made, %d accepted, %d in the ledger; %d sent twice on purpose, %d ids reused, %d cancels, %d deletions, %d busy, %d sent again, %d taken over; %d changes by people, %d looks",
 		r.Calls.Made, r.Calls.Accepted, r.Calls.Stored, r.Calls.Duplicates, r.Calls.Reuses, r.Calls.Cancels, r.Calls.Deletions, r.Calls.Busy,
-		r.Calls.SentAgain, r.Calls.TakenOver)
+		r.Calls.SentAgain, r.Calls.TakenOver, r.Calls.ByPeople, r.Calls.Looks)
 	p.line("results:")
 	for _, k := range slices.Sorted(maps.Keys(r.Results)) {
 		p.line("  %-32s %d", k, r.Results[k])

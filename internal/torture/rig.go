@@ -239,7 +239,7 @@ func freePort() (int, error) {
 
 // NewFolder makes an empty folder that the account of the database server can enter.
 func NewFolder() (string, error) {
-	f, err := os.MkdirTemp("/tmp", "treeline-torture-*")
+	f, err := os.MkdirTemp("/tmp", folders)
 	if err != nil {
 		return "", fmt.Errorf("make a folder: %w", err)
 	}

@@ -31,7 +31,7 @@ type Config struct {
 	Faults []string
 	// LeastFaults is how many strikes there are, however long that takes.
 	LeastFaults int
-	Log         zerolog.Logger
+	Log         zerolog.Logger `json:"-"`
 }
 
 // torture is one run.
@@ -45,17 +45,38 @@ type torture struct {
 	mu     sync.Mutex
 	report Report
 	shown  map[string]bool // conversations whose history is in the report
+
+	common []version // of the artifact that all change, as far as they are known
 }
 
-// Run tortures a fleet that it starts, and reports. The error means that the torture itself could not be done.
+// Run tortures a fleet that it starts, and reports. The error means that the torture itself could not be done. Whoever can
+// mount does it in a process with mounts of its own, so that none is left whatever is killed; its log goes to standard
+// error, of the level of that in cfg.
 func Run(ctx context.Context, cfg Config) (Report, error) {
+	if os.Geteuid() == 0 {
+		if report, err := runApart(ctx, cfg); !errors.Is(err, errors.ErrUnsupported) {
+			return report, err
+		}
+	}
+	return runHere(ctx, cfg)
+}
+
+func runHere(ctx context.Context, cfg Config) (Report, error) {
 	t := &torture{cfg: cfg, shown: map[string]bool{}, report: Report{Seed: cfg.Seed, Conversations: cfg.Conversations,
 		Results: map[string]int{}, Faults: map[string]int{}, LeftOut: []string{}, Breaches: []Breach{}}}
 	begun := time.Now()
+	if err := removeDead(); err != nil {
+		return t.report, err
+	}
 	folder, err := NewFolder()
 	if err != nil {
 		return t.report, err
 	}
+	end, err := markRunning(folder)
+	if err != nil {
+		return t.report, err
+	}
+	defer func() { _ = end() }() // fails only for a folder that is removed already
 	before, err := lookAround()
 	if err != nil {
 		return t.report, err
@@ -107,6 +128,9 @@ func (t *torture) load(ctx context.Context) error {
 	defer cancel()
 	loading, enough := context.WithCancel(ctx) // ends when no more is to be sent
 	defer enough()
+	if err := t.putCommon(ctx); err != nil {
+		return err
+	}
 	for i := range t.cfg.Conversations {
 		t.drivers = append(t.drivers, t.newDriver(i))
 	}

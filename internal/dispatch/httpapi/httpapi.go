@@ -55,8 +55,12 @@ type Timeouts struct {
 	Body, Write time.Duration
 	// KeepAlive is how often a silent stream of events gets a comment.
 	KeepAlive time.Duration
-	// Grace is how long requests may go on once the server stops. Waits for results end after half of it.
+	// Grace is how long stopping may take. Requests may go on until its end; waits for results end half way between the
+	// closing of the door and that.
 	Grace time.Duration
+	// Notice is how much of Grace the server goes on taking requests while it says that it is not ready, so that whoever
+	// sends it requests has seen that before the door is closed. None by default, and never more than half of Grace.
+	Notice time.Duration
 }
 
 // DefaultTimeouts suit people and services on ordinary networks.

@@ -13,9 +13,10 @@ import (
 // maxHeaderBytes bounds a request's header.
 const maxHeaderBytes = 64 << 10
 
-// Serve answers on ln until ctx ends. Then it is not ready any more, takes no new connections, ends streams of events,
-// gives what is under way half of Timeouts.Grace to end by itself, answers waits for results with 202, and after the
-// whole of it closes what is left. It may be called once. It closes ln.
+// Serve answers on ln until ctx ends. Then it says at once that it is not ready, and goes on as before for Timeouts.Notice.
+// After that it takes no new connections, ends streams of events, gives what is under way half of what is left of
+// Timeouts.Grace to end by itself, answers waits for results with 202, and after the whole of it closes what is left. It may
+// be called once. It closes ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: s.cfg.Timeouts.Header, IdleTimeout: s.cfg.Timeouts.Idle, MaxHeaderBytes: maxHeaderBytes,
@@ -29,10 +30,20 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.draining.Store(true)
+	notice := min(s.cfg.Timeouts.Notice, s.cfg.Timeouts.Grace/2)
+	if notice > 0 {
+		s.cfg.Log.Info().Dur("notice", notice).Msg("not ready any more; still serving")
+		select {
+		case err := <-ended:
+			return fmt.Errorf("serve HTTP: %w", err)
+		case <-time.After(notice):
+		}
+	}
 	close(s.stop)
-	cut := time.AfterFunc(s.cfg.Timeouts.Grace/2, s.cutWaits)
+	left := s.cfg.Timeouts.Grace - notice
+	cut := time.AfterFunc(left/2, s.cutWaits)
 	defer cut.Stop()
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Timeouts.Grace)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
 	defer cancel()
 	err := server.Shutdown(grace)
 	if err != nil {
