@@ -130,6 +130,11 @@ func (w *Worker) editArtifact(ctx context.Context, c *job) (ledger.Outcome, erro
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
+	edit := workspace.Edit{Find: &a.Find, Replace: &a.Replace}
+	// Another version may come first, which is then edited again: it is taken to be about as large.
+	if err := c.memory.take(ctx, toChange(workspace.Entry{Bytes: now.Bytes}, grown(now.Bytes, []workspace.Edit{edit}, artifact.MaxText))); err != nil {
+		return ledger.Outcome{}, err
+	}
 	d := &artifact.Draft{Caller: c.Turn.Caller, Conversation: c.Key.Conversation, Seq: c.Seq, CallID: c.Key.Call, CallTool: c.Tool}
 	var diff string
 	var cut bool
@@ -141,7 +146,7 @@ func (w *Worker) editArtifact(ctx context.Context, c *job) (ledger.Outcome, erro
 		if err != nil {
 			return err
 		}
-		after, refusal := workspace.PlanEdits(before, []workspace.Edit{{Find: &a.Find, Replace: &a.Replace}})
+		after, refusal := workspace.PlanEdits(before, []workspace.Edit{edit})
 		if refusal != nil {
 			return inOneEdit(refusal)
 		}

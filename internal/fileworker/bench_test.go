@@ -31,6 +31,11 @@ type bench struct {
 
 func newBench(t *testing.T, change ...func(*ledger.Config)) *bench {
 	t.Helper()
+	return newBenchOf(t, DefaultConfig(), change...)
+}
+
+func newBenchOf(t *testing.T, own Config, change ...func(*ledger.Config)) *bench {
+	t.Helper()
 	cfg := ledger.DefaultConfig()
 	for _, c := range change {
 		c(&cfg)
@@ -40,7 +45,7 @@ func newBench(t *testing.T, change ...func(*ledger.Config)) *bench {
 		t.Fatal(err)
 	}
 	d := devtest.Postgres(t, store.Migrate)
-	b := &bench{t: t, db: d, catalogue: tools, Worker: New(ledger.New(d.Pool, cfg), nil, nil, DefaultConfig(), zerolog.Nop())}
+	b := &bench{t: t, db: d, catalogue: tools, Worker: New(ledger.New(d.Pool, cfg), nil, nil, own, zerolog.Nop())}
 	b.turn = b.open("k1", "t1", turn.Caller{User: "u1", Department: "d1"})
 	return b
 }
@@ -58,8 +63,8 @@ func (b *bench) open(conversation, id string, who turn.Caller) turn.Turn {
 	return t
 }
 
-// begin accepts a call and does it up to its outcome, which is not finished.
-func (b *bench) begin(t turn.Turn, tool string, arguments any) (ledger.Work, ledger.Outcome) {
+// accept accepts a call.
+func (b *bench) accept(t turn.Turn, tool string, arguments any) ledger.Work {
 	b.t.Helper()
 	raw, err := json.Marshal(arguments)
 	if err != nil {
@@ -80,6 +85,13 @@ func (b *bench) begin(t turn.Turn, tool string, arguments any) (ledger.Work, led
 	if err != nil || state != ledger.Released {
 		b.t.Fatalf("look: %s, %v", state, err)
 	}
+	return w
+}
+
+// begin accepts a call and does it up to its outcome, which is not finished.
+func (b *bench) begin(t turn.Turn, tool string, arguments any) (ledger.Work, ledger.Outcome) {
+	b.t.Helper()
+	w := b.accept(t, tool, arguments)
 	o, err := b.do(b.t.Context(), w)
 	if err != nil {
 		b.t.Fatal(err)

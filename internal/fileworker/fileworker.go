@@ -15,6 +15,7 @@ import (
 	"treeline/internal/ledger"
 	"treeline/internal/queue"
 	"treeline/internal/store"
+	"treeline/internal/store/db"
 	"treeline/internal/worker"
 	"treeline/internal/workspace"
 )
@@ -25,10 +26,13 @@ type Config struct {
 	Slots int
 	// CacheBytes bounds its cache of file contents.
 	CacheBytes int64
+	// MemoryBytes bounds what all calls in hand hold together of files, beside the cache. A call that needs more goes on
+	// alone. 0 for the default.
+	MemoryBytes int64
 }
 
-// DefaultConfig gives 16 slots and 64 MiB of cache.
-func DefaultConfig() Config { return Config{Slots: 16, CacheBytes: 64 << 20} }
+// DefaultConfig gives 16 slots, 64 MiB of cache and 256 MiB of memory.
+func DefaultConfig() Config { return Config{Slots: 16, CacheBytes: 64 << 20, MemoryBytes: 256 << 20} }
 
 // Worker is one file worker.
 type Worker struct {
@@ -37,8 +41,7 @@ type Worker struct {
 	blobs    *store.Blobs
 	limits   workspace.Limits
 	handlers map[string]handler
-	// uploads bounds how many large uploads are measured in memory at a time.
-	uploads chan struct{}
+	memory   *budget
 	// decoding is held while a picture is decoded.
 	decoding sync.Mutex
 }
@@ -48,7 +51,10 @@ type handler func(ctx context.Context, c *job) (ledger.Outcome, error)
 
 // New makes a file worker.
 func New(l *ledger.Ledger, q *queue.Queue, t *ledger.Teller, cfg Config, log zerolog.Logger) *Worker {
-	w := &Worker{cfg: cfg, blobs: store.NewBlobs(l.Queries(), cfg.CacheBytes), limits: l.Config().Limits, uploads: make(chan struct{}, 2)}
+	if cfg.MemoryBytes <= 0 {
+		cfg.MemoryBytes = DefaultConfig().MemoryBytes
+	}
+	w := &Worker{cfg: cfg, blobs: store.NewBlobs(l.Queries(), cfg.CacheBytes), limits: l.Config().Limits, memory: newBudget(cfg.MemoryBytes)}
 	w.Worker = worker.Worker{Ledger: l, Queue: q, Teller: t, Log: log, Lane: string(catalogue.LaneFile), WithTree: true, Do: w.do}
 	w.handlers = map[string]handler{
 		"list_files":    w.listFiles,
@@ -77,6 +83,7 @@ type job struct {
 	ledger.Work
 	arguments any
 	tree      *workspace.Tree
+	memory    *share
 }
 
 func (w *Worker) do(ctx context.Context, work ledger.Work) (ledger.Outcome, error) {
@@ -88,7 +95,12 @@ func (w *Worker) do(ctx context.Context, work ledger.Work) (ledger.Outcome, erro
 	if err != nil {
 		return ledger.Outcome{}, worker.Internal(work.Tool, err)
 	}
-	o, err := h(ctx, &job{Work: work, arguments: arguments, tree: work.Tree})
+	memory, handled := ctx.Value(shareKey{}).(*share)
+	if !handled {
+		memory = &share{budget: w.memory}
+		defer memory.giveBack()
+	}
+	o, err := h(ctx, &job{Work: work, arguments: arguments, tree: work.Tree, memory: memory})
 	var refusal *call.Refusal
 	if errors.As(err, &refusal) {
 		return ledger.RefusedOutcome(refusal), nil
@@ -102,7 +114,8 @@ func (w *Worker) do(ctx context.Context, work ledger.Work) (ledger.Outcome, erro
 // fetchAtOnce bounds how much content one query brings into memory; what a call wants beyond it comes file by file.
 const fetchAtOnce = 16 << 20
 
-// content gives the reader of a tree's files. What a call wants is fetched in one query, up to fetchAtOnce.
+// content gives the reader of a tree's files, for which it takes memory. What a call wants is fetched in one query, up to
+// fetchAtOnce.
 func (w *Worker) content(ctx context.Context, c *job, want []workspace.Entry) (workspace.ContentFunc, error) {
 	var sums []store.SHA256
 	var size int64
@@ -110,6 +123,9 @@ func (w *Worker) content(ctx context.Context, c *job, want []workspace.Entry) (w
 		if size += e.Bytes; size <= fetchAtOnce {
 			sums = append(sums, e.SHA256)
 		}
+	}
+	if err := c.memory.take(ctx, toReadAll(want)); err != nil {
+		return nil, err
 	}
 	got, err := w.blobs.GetAll(ctx, c.Key.Conversation, sums)
 	if err != nil {
@@ -125,6 +141,23 @@ func (w *Worker) content(ctx context.Context, c *job, want []workspace.Entry) (w
 		}
 		return w.blobs.Get(ctx, c.Key.Conversation, e.SHA256)
 	}, nil
+}
+
+// whole gives a file's bytes.
+func (w *Worker) whole(ctx context.Context, c *job, e workspace.Entry) ([]byte, error) {
+	return w.blobs.Get(ctx, c.Key.Conversation, e.SHA256)
+}
+
+// beginning gives a file's first bytes: all of a small one, and one piece of another.
+func (w *Worker) beginning(ctx context.Context, c *job, e workspace.Entry) ([]byte, error) {
+	if e.Bytes <= store.PieceSize {
+		return w.blobs.Get(ctx, c.Key.Conversation, e.SHA256)
+	}
+	b, err := w.Ledger.Queries().Piece(ctx, db.PieceParams{ConversationID: c.Key.Conversation, Sha256: e.SHA256[:]})
+	if err != nil {
+		return nil, fmt.Errorf("read the beginning of a file: %w", err)
+	}
+	return b, nil
 }
 
 func ok(text string, data any) ledger.Outcome {

@@ -22,12 +22,8 @@ func (w *Worker) portalPut(ctx context.Context, c *job) (ledger.Outcome, error) 
 	if refusal := w.limits.CheckRoom(c.tree.Room(), c.tree.With(map[string]int64{a.Path: a.Bytes})); refusal != nil {
 		return ledger.Outcome{}, refusal
 	}
-	// A large upload is measured in memory: two at a time.
-	select {
-	case w.uploads <- struct{}{}:
-		defer func() { <-w.uploads }()
-	case <-ctx.Done():
-		return ledger.Outcome{}, ctx.Err()
+	if err := c.memory.take(ctx, 2*a.Bytes); err != nil { // an upload is measured in memory, which grows as it comes
+		return ledger.Outcome{}, err
 	}
 	content, err := store.StagedBytes(ctx, w.Ledger.Queries(), a.Staged)
 	if err != nil {

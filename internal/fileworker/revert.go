@@ -32,6 +32,9 @@ func (w *Worker) portalRevert(ctx context.Context, c *job) (ledger.Outcome, erro
 	if refusal := w.checkReverted(c.tree, was, a.Path == ""); refusal != nil {
 		return ledger.Outcome{}, refusal
 	}
+	if err := c.memory.take(ctx, toPutBack(was)); err != nil {
+		return ledger.Outcome{}, err
+	}
 	changes, err := w.putBack(ctx, c, was)
 	if err != nil {
 		return ledger.Outcome{}, err
@@ -172,6 +175,15 @@ func (w *Worker) putBack(ctx context.Context, c *job, was []past) ([]ledger.Chan
 	}
 	slices.SortFunc(changes, func(a, b ledger.Change) int { return strings.Compare(a.Path, b.Path) })
 	return changes, nil
+}
+
+// toPutBack is what it takes to measure what is put back, as putBack does: a batch, or one file that is larger.
+func toPutBack(was []past) int64 {
+	var all, largest int64
+	for _, p := range was {
+		all, largest = all+p.size, max(largest, p.size)
+	}
+	return 2 * max(min(all, fetchAtOnce), largest)
 }
 
 func (p past) change(c *job, contents map[store.SHA256][]byte) ledger.Change {

@@ -30,6 +30,9 @@ type changeData struct {
 
 func (w *Worker) writeFile(ctx context.Context, c *job) (ledger.Outcome, error) {
 	a := c.arguments.(catalogue.WriteFile)
+	if err := c.memory.take(ctx, w.toWrite(c, a.Files)); err != nil {
+		return ledger.Outcome{}, err
+	}
 	files := make([]workspace.NewFile, len(a.Files))
 	for i, f := range a.Files {
 		content, err := w.newContent(ctx, c, f)
@@ -126,7 +129,11 @@ func fieldText(r store.StoredResult, pointer string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// present is the content, as it is, of those files that are there already.
+// long reports whether a file is too long to be replaced whole.
+func (w *Worker) long(e workspace.Entry) bool { return e.Length() > int64(w.limits.ReplacementChars) }
+
+// present is the content, as it is, of those files that are there already: of one that is not going to be replaced, as much
+// of its beginning as a refusal quotes.
 func (w *Worker) present(ctx context.Context, c *job, files []workspace.NewFile) (map[string][]byte, error) {
 	got := map[string][]byte{}
 	for _, f := range files {
@@ -134,7 +141,11 @@ func (w *Worker) present(ctx context.Context, c *job, files []workspace.NewFile)
 		if !there {
 			continue
 		}
-		b, err := w.blobs.Get(ctx, c.Key.Conversation, e.SHA256)
+		fetch := w.whole
+		if w.long(e) {
+			fetch = w.beginning
+		}
+		b, err := fetch(ctx, c, e)
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +193,10 @@ func (w *Worker) editFile(ctx context.Context, c *job) (ledger.Outcome, error) {
 	if refusal != nil {
 		return ledger.Outcome{}, refusal
 	}
-	before, err := w.blobs.Get(ctx, c.Key.Conversation, e.SHA256)
+	if err := c.memory.take(ctx, toChange(e, grown(e.Bytes, a.Edits, w.limits.WorkspaceBytes))); err != nil {
+		return ledger.Outcome{}, err
+	}
+	before, err := w.whole(ctx, c, e)
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
@@ -228,7 +242,7 @@ func (w *Worker) moveFile(ctx context.Context, c *job) (ledger.Outcome, error) {
 		return ledger.Outcome{}, refusal
 	}
 	before, _ := c.tree.Get(plan.From)
-	content, err := w.blobs.Get(ctx, c.Key.Conversation, before.SHA256)
+	content, err := w.beginning(ctx, c, before)
 	if err != nil {
 		return ledger.Outcome{}, err
 	}

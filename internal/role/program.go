@@ -134,8 +134,9 @@ func (p *DispatcherProgram) Run(ctx context.Context, log zerolog.Logger) error {
 
 // FileWorkerSettings are those of a file worker alone.
 type FileWorkerSettings struct {
-	FileSlots      int  `help:"Calls of different conversations that a file worker does at a time." default:"16" env:"TREELINE_FILE_SLOTS" placeholder:"N"`
-	FileCacheBytes Size `help:"A file worker's cache of file contents." default:"64MiB" env:"TREELINE_FILE_CACHE_BYTES" placeholder:"SIZE"`
+	FileSlots       int  `help:"Calls of different conversations that a file worker does at a time." default:"16" env:"TREELINE_FILE_SLOTS" placeholder:"N"`
+	FileCacheBytes  Size `help:"A file worker's cache of file contents." default:"64MiB" env:"TREELINE_FILE_CACHE_BYTES" placeholder:"SIZE"`
+	FileMemoryBytes Size `help:"Memory for files of all calls that a file worker has in hand; a call that needs more goes on alone." default:"256MiB" env:"TREELINE_FILE_MEMORY_BYTES" placeholder:"SIZE"`
 }
 
 // Config gives the configuration of a file worker.
@@ -144,7 +145,7 @@ func (s FileWorkerSettings) Config() (fileworker.Config, error) {
 		return fileworker.Config{}, err
 	}
 	cfg := fileworker.DefaultConfig()
-	cfg.Slots, cfg.CacheBytes = s.FileSlots, int64(s.FileCacheBytes)
+	cfg.Slots, cfg.CacheBytes, cfg.MemoryBytes = s.FileSlots, int64(s.FileCacheBytes), int64(s.FileMemoryBytes)
 	return cfg, nil
 }
 

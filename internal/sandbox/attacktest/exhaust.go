@@ -24,6 +24,13 @@ func exhaust() []attack {
 		{program: "memory_dropped", limits: small, reasons: outOfMemory, after: withinMemory(small.Memory)},
 		{program: "memory_tables", limits: small, reasons: outOfMemory, after: withinMemory(small.Memory)},
 		{program: "memory_sockets", limits: small, reasons: outOfMemory, after: withinMemory(small.Memory)},
+		{program: "memory_closed", limits: small, reasons: outOfMemory},
+		{program: "memory_netlink", limits: small, reasons: outOfMemory, after: withinMemory(small.Memory)},
+		{program: "memory_mappings", limits: small, reasons: outOfMemory, after: withinMemory(small.Memory)},
+		{program: "memory_locks", limits: small, reasons: outOfMemory, after: withinMemory(small.Memory)},
+		// It takes for four seconds, and must be dead soon after it is told to stop.
+		{program: "kernel_objects", reasons: []sandbox.Reason{sandbox.Cancelled}, within: 10 * time.Second,
+			during: func(_ *testing.T, s sandbox.Session) { s.Stop() }},
 		{program: "memory_twice", limits: small},
 		{program: "memory_deleted", limits: full},
 		{program: "disk", limits: full, after: func(t *testing.T, s sandbox.Session, _ sandbox.Outcome) {

@@ -13,14 +13,15 @@ import (
 
 // allowed are the system calls that the program may make: files, memory, threads, processes, pipes and sockets of its
 // own. Everything else, known or yet to come, fails with EPERM and the process lives. What is left out on purpose:
-// namespaces, mounts, other processes' memory, keys, BPF, io_uring, userfaultfd, perf, handles, personality, modules, and
-// memory that no process maps and the watchdog could not see (memfd, System V shared memory, message queues), and what has the
-// host write out all of its disks.
+// namespaces, mounts, other processes' memory, keys, BPF, io_uring, userfaultfd, perf, handles, personality, modules, what
+// has the host write out all of its disks, and memory that no process maps and the watchdog could not see: memfd, all of
+// System V's, message queues, and what epoll and inotify hold. Of an epoll's watches there is one for each pair of epoll
+// and file: one run could use up what its user may have of them, which all runs share, and would then be long in dying.
 var allowed = strings.Fields(`
 	read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
 	pread64 pwrite64 readv writev access pipe select sched_yield mremap msync mincore madvise dup dup2 pause nanosleep
 	getitimer alarm setitimer getpid sendfile connect accept sendto recvfrom sendmsg recvmsg shutdown bind listen
-	getsockname getpeername setsockopt getsockopt fork vfork execve exit wait4 kill uname semget semop semctl semtimedop
+	getsockname getpeername setsockopt getsockopt fork vfork execve exit wait4 kill uname
 	fcntl flock fsync fdatasync truncate ftruncate getdents getcwd chdir fchdir rename mkdir rmdir creat link unlink symlink
 	readlink chmod fchmod chown fchown lchown umask gettimeofday getrlimit getrusage sysinfo times getuid getgid setuid
 	setgid geteuid getegid setpgid getppid getpgrp setsid setreuid setregid getgroups setresuid getresuid setresgid
@@ -28,15 +29,15 @@ var allowed = strings.Fields(`
 	statfs fstatfs getpriority sched_getparam sched_getscheduler
 	sched_get_priority_max sched_get_priority_min sched_rr_get_interval mlock munlock mlockall munlockall prctl arch_prctl
 	setrlimit gettid readahead getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr tkill time futex
-	sched_getaffinity set_thread_area get_thread_area epoll_create getdents64 set_tid_address
+	sched_getaffinity set_thread_area get_thread_area getdents64 set_tid_address
 	restart_syscall fadvise64 timer_create timer_settime timer_gettime timer_getoverrun timer_delete clock_gettime
-	clock_getres clock_nanosleep exit_group epoll_wait epoll_ctl tgkill utimes get_mempolicy mbind set_mempolicy waitid
-	inotify_init inotify_add_watch inotify_rm_watch openat mkdirat mknodat fchownat futimesat newfstatat unlinkat renameat
+	clock_getres clock_nanosleep exit_group tgkill utimes get_mempolicy mbind set_mempolicy waitid
+	openat mkdirat mknodat fchownat futimesat newfstatat unlinkat renameat
 	linkat symlinkat readlinkat fchmodat faccessat pselect6 ppoll set_robust_list get_robust_list splice tee
-	sync_file_range utimensat epoll_pwait signalfd timerfd_create eventfd fallocate timerfd_settime timerfd_gettime accept4
-	signalfd4 eventfd2 epoll_create1 dup3 pipe2 inotify_init1 preadv pwritev rt_tgsigqueueinfo recvmmsg
+	sync_file_range utimensat signalfd timerfd_create eventfd fallocate timerfd_settime timerfd_gettime accept4
+	signalfd4 eventfd2 dup3 pipe2 preadv pwritev rt_tgsigqueueinfo recvmmsg
 	sendmmsg getcpu getrandom execveat membarrier mlock2 copy_file_range preadv2 pwritev2 pkey_mprotect pkey_alloc
-	pkey_free statx rseq pidfd_send_signal pidfd_open close_range openat2 faccessat2 epoll_pwait2 futex_waitv fchmodat2
+	pkey_free statx rseq pidfd_send_signal pidfd_open close_range openat2 faccessat2 futex_waitv fchmodat2
 	cachestat map_shadow_stack futex_wake futex_wait futex_requeue mseal`)
 
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
@@ -70,11 +71,20 @@ func policy() (seccomp.Policy, error) {
 	return seccomp.Policy{
 		DefaultAction: seccomp.ActionErrno,
 		Syscalls: []seccomp.SyscallGroup{
-			// Its flags lie in memory, where a filter cannot look; libraries fall back to clone.
-			{Names: []string{"clone3"}, Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)},
+			{Names: absent(info), Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)},
 			{Names: names, NamesWithCondtions: conditions(), Action: seccomp.ActionAllow},
 		},
 	}, nil
+}
+
+// absent are the system calls that fail as on a kernel that lacks them, for which libraries have another way: clone3, whose
+// flags lie in memory, where a filter cannot look, and epoll, in place of which Python's selectors take poll.
+func absent(info *arch.Info) []string {
+	names := []string{"clone3", "epoll_create1"}
+	if _, known := info.SyscallNames["epoll_create"]; known {
+		names = append(names, "epoll_create")
+	}
+	return names
 }
 
 func conditions() []seccomp.NameWithConditions {

@@ -25,7 +25,7 @@ var forbidden = []string{
 	"kexec_load 0 0 0 0", "kexec_file_load 0 0 0 0 0", "init_module 0 0 0", "finit_module 0 0 0", "delete_module 0 0", "reboot 0 0 0 0",
 	"swapon 0 0", "swapoff 0", "acct 0", "settimeofday 0 0", "clock_settime 0 0", "adjtimex 0", "sethostname 0 0", "setdomainname 0 0",
 	"iopl 3", "ioperm 0 1 1", "modify_ldt 0 0 0", "syslog 3 0 0", "personality 0xffffffff", "vhangup", "seccomp 0 0 0", "lookup_dcookie 0 0 0",
-	"memfd_create 0 0", "memfd_secret 0", "shmget 0 4096 0x3ff", "msgget 0 0x3ff", "mq_open 0 0 0 0", "move_pages 0 0 0 0 0 0", "vmsplice 0 0 0 0",
+	"memfd_create 0 0", "memfd_secret 0", "shmget 0 4096 0x3ff", "semget 0 1 0x3ff", "inotify_init1 0", "msgget 0 0x3ff", "mq_open 0 0 0 0", "move_pages 0 0 0 0 0 0", "vmsplice 0 0 0 0",
 	"socket 40 1 0", "socket 38 5 0", "socket 17 3 0", "socket 16 3 12", "socket 16 3 16", "socket 29 3 1", "socket 31 1 0",
 	"ioctl 0 0x5412 0", "ioctl 0 0x541c 0", "setxattr 0 0 0 0 0", "landlock_create_ruleset 0 0 1",
 	"prlimit64 1 7 0 0", "setpriority 0 1 19", "setpriority 1 0 19", "setpriority 2 0 19", "sched_setscheduler 1 5 0", "sched_setparam 1 0",

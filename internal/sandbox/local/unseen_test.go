@@ -15,7 +15,12 @@ func TestMemoryThatIsSharedWithoutAFile(t *testing.T) {
 7f0003000000-7f0003400000 r-xp 00000000 fe:01 99                         /usr/lib/x86_64-linux-gnu/libc.so.6
 `
 	got := map[string]int64{}
-	sharedWithoutFile(strings.NewReader(addresses), got)
+	if n := sharedWithoutFile(strings.NewReader(addresses), got, 7); n != 6 {
+		t.Errorf("%d mappings, want 6", n)
+	}
+	if n := sharedWithoutFile(strings.NewReader(addresses), map[string]int64{}, 3); n != 3 {
+		t.Errorf("%d mappings counted, want no more than asked for, 3", n)
+	}
 	if want := map[string]int64{"1031": 5 << 20, "77": 4096}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -29,6 +29,8 @@ type watchdog struct {
 	counted    int64     // memory shared without a file that rough or exact has counted
 	looked     []process // that rough has looked at
 	socketSize int64     // the most that one socket holds
+	deep       chan deepLook
+	looking    bool // for what deep is to bring
 
 	entries []byte // room to list processes in
 	status  []byte // room to read about one
@@ -56,7 +58,7 @@ func newWatchdog(limit int64, trees rootTrees) *watchdog {
 	_ = unix.Sysinfo(&machine)
 	return &watchdog{
 		limit: limit, proc: trees.proc, tree: trees.writable, swap: machine.Totalswap > 0, socketSize: socketSize(),
-		entries: make([]byte, 16<<10), status: make([]byte, statusSize),
+		deep: make(chan deepLook, 1), entries: make([]byte, 16<<10), status: make([]byte, statusSize),
 	}
 }
 
@@ -67,10 +69,30 @@ func (w *watchdog) over() bool {
 		used = w.exact()
 	}
 	w.peak = max(w.peak, used)
-	if w.ticks++; w.ticks%deepEvery == 0 && used <= w.limit && used+w.mapped > w.limit {
-		used += max(0, w.unseen()-w.counted)
+	if used > w.limit {
+		return true
 	}
-	return used > w.limit
+	select {
+	case found := <-w.deep:
+		w.looking = false
+		if found.crowded || used+max(0, found.shared-w.counted) > w.limit {
+			return true
+		}
+	default:
+	}
+	if w.ticks++; w.ticks%deepEvery == 0 && !w.looking {
+		w.looking = true
+		go w.lookDeep(w.processIDs(), used+w.mapped > w.limit)
+	}
+	return false
+}
+
+func (w *watchdog) processIDs() []string {
+	ids := make([]string, len(w.looked))
+	for i, p := range w.looked {
+		ids[i] = p.pid
+	}
+	return ids
 }
 
 // rough is quick and, but for memory that no process has in its account, never too low: memory that several processes
@@ -165,14 +187,7 @@ func (w *watchdog) processes() []string {
 		return nil
 	}
 	defer unix.Close(fd)
-	w.pids = w.pids[:0]
-	for {
-		n, err := unix.ReadDirent(fd, w.entries)
-		if err != nil || n <= 0 {
-			break
-		}
-		_, _, w.pids = unix.ParseDirent(w.entries[:n], -1, w.pids)
-	}
+	w.pids = names(fd, w.entries, w.pids[:0])
 	w.pids = slices.DeleteFunc(w.pids, func(name string) bool { return name[0] < '1' || name[0] > '9' || name == "1" })
 	return w.pids
 }
