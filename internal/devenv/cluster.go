@@ -221,6 +221,9 @@ func (c cluster) openLog() (*os.File, error) {
 // errPortTaken is a start that failed since another program listens on the port.
 var errPortTaken = errors.New("the port is taken")
 
+// errMemoryHeld is a start that failed since the shared memory of the server before it is not free yet.
+var errMemoryHeld = errors.New("the shared memory of an earlier server is still in use")
+
 // ready waits until the server answers. Where it ends first, the error has the last lines of its log.
 func (c cluster) ready(ctx context.Context, server *process, superuserURL string) error {
 	for {
@@ -236,6 +239,9 @@ func (c cluster) ready(ctx context.Context, server *process, superuserURL string
 			last := c.lastLines()
 			if strings.Contains(last, "could not create any TCP/IP sockets") {
 				return fmt.Errorf("%w: %s", errPortTaken, last)
+			}
+			if strings.Contains(last, "pre-existing shared memory block") {
+				return fmt.Errorf("%w: %s", errMemoryHeld, last)
 			}
 			return fmt.Errorf("the server ended (%v): %s", server.err, last)
 		case <-ctx.Done():

@@ -180,9 +180,29 @@ func (p *Postgres) socketFolder(who account) (string, error) {
 	return folder, errors.Join(os.Chmod(folder, folderMode()), who.own(folder))
 }
 
-// launch starts the server process and waits until it answers. A port that the system chose may be taken before the
-// server gets to it: then another is tried.
+// The shared memory of a server that was killed is held until the kernel has taken the last of its processes apart, which is
+// a moment after they are gone from the list of processes; how often and how long that is waited for.
+const (
+	memoryHeldTries = 50
+	memoryHeldPause = 100 * time.Millisecond
+)
+
+// launch starts the server process and waits until it answers.
 func (p *Postgres) launch(ctx context.Context, c cluster) error {
+	for try := 1; ; try++ {
+		err := p.launchOnce(ctx, c)
+		if try == memoryHeldTries || !errors.Is(err, errMemoryHeld) {
+			return err
+		}
+		if err := pause(ctx, memoryHeldPause); err != nil {
+			return err
+		}
+	}
+}
+
+// launchOnce starts the server process and waits until it answers. A port that the system chose may be taken before the
+// server gets to it: then another is tried.
+func (p *Postgres) launchOnce(ctx context.Context, c cluster) error {
 	if p.port != 0 {
 		return p.launchOnPort(ctx, c)
 	}
