@@ -137,6 +137,9 @@ func (t *Teller) keep(ctx context.Context, batch []Telling) []Telling {
 		p.Streams, p.Seqs = append(p.Streams, b.Stream), append(p.Seqs, b.Seq)
 	}
 	if err := t.l.markTold(ctx, p); err != nil {
+		if ctx.Err() != nil {
+			return batch // the last of it is kept when all is drained
+		}
 		t.log.Warn().Err(err).Int("results", len(batch)).Msg("not kept that results were told")
 		if len(batch) > 10*tellBatch {
 			return nil // the sweeper tells them again
