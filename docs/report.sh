@@ -56,9 +56,10 @@ ready_times() {
     treeline bench sandbox
   section "A long run" "Other conversations' runs and file calls while one run goes on for long, beside the same while none does." \
     treeline bench runs
-  # Further tables go here: a section each.
+  # What docs/torture.sh has written stays until it is run again.
+  printf '\n'
+  sed -n '/^## Torture/,/^## How/p' "$report" | sed '/^## How/d'
   cat <<'CHECKS'
-
 ## How the rest is checked
 
 | what | command |
