@@ -42,6 +42,9 @@ type Teller struct {
 	told chan Telling
 	wg   sync.WaitGroup
 	soon chan struct{} // one for each result that is on its way
+	// live ends with the patience for what is on its way when Run is to end.
+	live context.Context
+	end  context.CancelFunc
 }
 
 const (
@@ -53,7 +56,9 @@ const (
 
 // NewTeller makes a teller; Run must be called for what was told to be kept.
 func NewTeller(l *Ledger, bus Bus, log zerolog.Logger) *Teller {
-	return &Teller{l: l, bus: bus, log: log, told: make(chan Telling, 4*tellBatch), soon: make(chan struct{}, soonAtOnce)}
+	t := &Teller{l: l, bus: bus, log: log, told: make(chan Telling, 4*tellBatch), soon: make(chan struct{}, soonAtOnce)}
+	t.live, t.end = context.WithCancel(context.Background())
+	return t
 }
 
 // Tell publishes one result and returns once the stream has it.
@@ -82,6 +87,7 @@ func (t *Teller) TellSoon(ctx context.Context, k call.Key, result []byte) {
 		defer func() { <-t.soon }()
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
+		defer context.AfterFunc(t.live, cancel)()
 		if err := t.Tell(ctx, k, result); err != nil {
 			t.log.Warn().Err(err).Str("conversation", k.Conversation).Str("turn", k.Turn).Str("call", k.Call).
 				Msg("result not told yet; the sweeper will")
@@ -94,23 +100,30 @@ func (t *Teller) Run(ctx context.Context) error {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
 	var batch []Telling
+	behind := false // the database did not take the last batch: it is tried again at the next tick, not with each telling
 	for {
 		select {
 		case <-ctx.Done():
+			patience := time.AfterFunc(drainWithin, t.end)
 			t.wg.Wait()
+			patience.Stop()
 			return t.drain(batch)
 		case p := <-t.told:
-			if batch = append(batch, p); len(batch) < tellBatch {
+			if batch = append(batch, p); len(batch) < tellBatch || behind {
 				continue
 			}
 		case <-tick.C:
 		}
 		batch = t.keep(ctx, batch)
+		behind = len(batch) > 0
 	}
 }
 
+// drainWithin bounds what a stop waits for the queue, and then for the database: what is not told or kept by then is told again.
+const drainWithin = 2 * time.Second
+
 func (t *Teller) drain(batch []Telling) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()
 	for {
 		select {
