@@ -115,6 +115,7 @@ func TestPrograms(t *testing.T) {
 	unset(t)
 	folder := build(t)
 	t.Run("refuse to start on nothing", func(t *testing.T) { refuseToStartOnNothing(t, folder) })
+	t.Run("initialise little as a sandbox's process", func(t *testing.T) { childrenInitialiseLittle(t, folder) })
 	t.Run("run one role each", func(t *testing.T) { runOneRoleEach(t, folder) })
 	t.Run("up starts again on the same data", func(t *testing.T) { upStartsAgain(t, folder) })
 }

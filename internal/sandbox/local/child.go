@@ -13,8 +13,15 @@ const (
 // channelFD is the descriptor on which a child finds its channel.
 const channelFD = 3
 
-// MaybeChild must be the first statement of every main, and of TestMain, whose binary uses this driver: where the
-// process is one of the driver's own children it does that work and never returns.
+// init does the work of a child before most of the program's packages are initialised, on which it would spend more than on
+// all that it does until it is ready. Go initialises packages in the order of their paths, each as soon as all that it imports
+// is; this one imports so little that it comes before net, and so before servers, drivers and schemas, none of which a child
+// needs. What it does need is there, and a child never gets to the rest.
+func init() { MaybeChild() }
+
+// MaybeChild does the driver's work and never returns where the process is one of its own children. That happens as soon as
+// the package is initialised. A main whose binary uses this driver, and TestMain, begins with it all the same: it says to who
+// reads it that the binary executes itself, and holds whatever order packages are initialised in.
 func MaybeChild() {
 	if len(os.Args) == 0 {
 		return

@@ -2,9 +2,11 @@ package local
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net"
+	"io"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,8 +15,12 @@ import (
 // maxMessage bounds a message between worker, launcher and init; the longest carries the runtime's mounts and the filter.
 const maxMessage = 128 << 10
 
-// channel carries JSON messages and descriptors between two of our own processes.
-type channel struct{ conn *net.UnixConn }
+// channel carries JSON messages and descriptors between two of our own processes. It does without package net, for which a
+// child would have to wait: see init.
+type channel struct {
+	file *os.File
+	raw  syscall.RawConn
+}
 
 // socketPair makes the two ends of a channel.
 func socketPair(name string) (near, far *os.File, err error) {
@@ -39,19 +45,25 @@ func newPair(name string) (*channel, *os.File, error) {
 	return near, far, nil
 }
 
-// newChannel takes over a file that is one end of a socket pair.
+// newChannel takes over a file that is one end of a socket pair. A file that was handed to a child waits in the kernel, so that
+// a new one is made of it, which waits here and ends waiting when it is closed.
 func newChannel(f *os.File) (*channel, error) {
 	defer f.Close()
-	c, err := net.FileConn(f)
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open the channel: %w", err)
 	}
-	conn, ok := c.(*net.UnixConn)
-	if !ok {
-		c.Close()
-		return nil, fmt.Errorf("open the channel: not a unix socket")
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("open the channel: %w", err)
 	}
-	return &channel{conn}, nil
+	file := os.NewFile(uintptr(fd), f.Name())
+	raw, err := file.SyscallConn()
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("open the channel: %w", err)
+	}
+	return &channel{file, raw}, nil
 }
 
 func (c *channel) send(message any, fds ...int) error {
@@ -63,7 +75,14 @@ func (c *channel) send(message any, fds ...int) error {
 	if len(fds) > 0 {
 		rights = unix.UnixRights(fds...)
 	}
-	if _, _, err := c.conn.WriteMsgUnix(body, rights, nil); err != nil {
+	var failed error
+	err = c.raw.Write(func(fd uintptr) (done bool) {
+		for failed = unix.EINTR; failed == unix.EINTR; {
+			failed = unix.Sendmsg(int(fd), body, rights, nil, unix.MSG_NOSIGNAL)
+		}
+		return failed != unix.EAGAIN
+	})
+	if err := errors.Join(err, failed); err != nil {
 		return fmt.Errorf("send a message: %w", err)
 	}
 	return nil
@@ -72,8 +91,15 @@ func (c *channel) send(message any, fds ...int) error {
 // receive waits for a message. The files that came with it are the caller's to close.
 func (c *channel) receive(message any) ([]*os.File, error) {
 	body, rights := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(8*4))
-	n, rn, flags, _, err := c.conn.ReadMsgUnix(body, rights)
-	if err != nil {
+	var n, rn, flags int
+	var failed error
+	err := c.raw.Read(func(fd uintptr) (done bool) {
+		for failed = unix.EINTR; failed == unix.EINTR; {
+			n, rn, flags, _, failed = unix.Recvmsg(int(fd), body, rights, unix.MSG_CMSG_CLOEXEC)
+		}
+		return failed != unix.EAGAIN
+	})
+	if err := errors.Join(err, failed); err != nil {
 		return nil, fmt.Errorf("receive a message: %w", err)
 	}
 	files, err := parseRights(rights[:rn])
@@ -86,7 +112,7 @@ func (c *channel) receive(message any) ([]*os.File, error) {
 	}
 	if n == 0 {
 		closeAll(files)
-		return nil, fmt.Errorf("receive a message: %w", net.ErrClosed)
+		return nil, fmt.Errorf("receive a message: %w", io.EOF)
 	}
 	if err := json.Unmarshal(body[:n], message); err != nil {
 		closeAll(files)
@@ -95,9 +121,9 @@ func (c *channel) receive(message any) ([]*os.File, error) {
 	return files, nil
 }
 
-func (c *channel) deadline(t time.Time) { _ = c.conn.SetDeadline(t) }
+func (c *channel) deadline(t time.Time) { _ = c.file.SetDeadline(t) }
 
-func (c *channel) close() error { return c.conn.Close() }
+func (c *channel) close() error { return c.file.Close() }
 
 func parseRights(b []byte) ([]*os.File, error) {
 	if len(b) == 0 {
@@ -115,7 +141,6 @@ func parseRights(b []byte) ([]*os.File, error) {
 			return nil, fmt.Errorf("read passed descriptors: %w", err)
 		}
 		for _, fd := range fds {
-			unix.CloseOnExec(fd)
 			files = append(files, os.NewFile(uintptr(fd), "passed"))
 		}
 	}
