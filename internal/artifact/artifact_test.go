@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"treeline/internal/artifact"
 	"treeline/internal/call"
@@ -157,5 +158,50 @@ func TestRights(t *testing.T) {
 		if read := err == nil; read != c.read || a.MayChange != c.change {
 			t.Errorf("%s of %s: reads %t, changes %t, want %t and %t (%v)", c.user, c.department, read, a.MayChange, c.read, c.change, err)
 		}
+	}
+}
+
+// Who waits for an artifact's lock sees it afterwards as the one who held it left it.
+func TestWhoWaitsForAnArtifactFindsIt(t *testing.T) {
+	s, d := newStore(t)
+	put := artifact.Put{ID: "ar", Kind: artifact.Text, Owner: "u1", Department: "d"}
+	if _, _, err := s.Put(t.Context(), put, strings.NewReader("1")); err != nil {
+		t.Fatal(err)
+	}
+	holder, err := d.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Rollback(context.Background()) }()
+	_, err = holder.Exec(t.Context(), `UPDATE artifacts SET version = 2; INSERT INTO artifact_versions
+		SELECT artifact_id, 2, kind, title, name, content_id, made_by, department, bytes FROM artifact_versions`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, version := make(chan error, 1), make(chan int, 1)
+	go func() {
+		shared <- s.SetShares(context.Background(), "ar", []artifact.Share{{User: "u2", Right: artifact.RightRead}})
+	}()
+	go func() {
+		a, _, err := s.Put(context.Background(), put, strings.NewReader("3"))
+		if err != nil {
+			t.Error(err)
+		}
+		version <- a.Version
+	}()
+	for waiting := 0; waiting < 2; time.Sleep(10 * time.Millisecond) {
+		err := d.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := holder.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-shared; err != nil {
+		t.Errorf("shared: %v", err)
+	}
+	if v := <-version; v != 3 {
+		t.Errorf("put as version %d, want 3", v)
 	}
 }

@@ -71,10 +71,14 @@ func (s *Store) Put(ctx context.Context, p Put, body io.Reader) (Artifact, bool,
 
 // newest reads the newest version and locks the artifact for as long as the transaction of q lasts, if it is one.
 func newest(ctx context.Context, q *db.Queries, id string) (Details, bool, error) {
-	r, err := q.LockArtifact(ctx, id)
-	if errors.Is(err, pgx.ErrNoRows) {
+	n, err := q.LockArtifact(ctx, id)
+	if err != nil {
+		return Details{}, false, fmt.Errorf("lock the artifact: %w", err)
+	}
+	if n == 0 {
 		return Details{}, false, nil
 	}
+	r, err := q.ArtifactVersion(ctx, db.ArtifactVersionParams{ID: id})
 	if err != nil {
 		return Details{}, false, fmt.Errorf("look for the artifact: %w", err)
 	}

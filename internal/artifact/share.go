@@ -2,7 +2,6 @@ package artifact
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -52,12 +51,12 @@ func (s *Store) SetShares(ctx context.Context, id string, shares []Share) error 
 }
 
 func replaceShares(ctx context.Context, q *db.Queries, rows db.PutSharesParams) error {
-	_, err := q.LockArtifact(ctx, rows.ArtifactID)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return store.ErrAbsent
-	}
+	n, err := q.LockArtifact(ctx, rows.ArtifactID)
 	if err != nil {
 		return fmt.Errorf("lock the artifact: %w", err)
+	}
+	if n == 0 {
+		return store.ErrAbsent
 	}
 	if err := q.DropShares(ctx, rows.ArtifactID); err != nil {
 		return fmt.Errorf("drop the artifact's shares: %w", err)

@@ -202,41 +202,17 @@ func (q *Queries) InsertArtifactVersion(ctx context.Context, arg InsertArtifactV
 	return err
 }
 
-const lockArtifact = `-- name: LockArtifact :one
-SELECT a.owner, a.version, v.kind, v.title, v.name, v.department, v.content_id, c.bytes, c.sha256
-FROM artifacts a
-JOIN artifact_versions v ON v.artifact_id = a.id AND v.version = a.version
-JOIN contents c ON c.id = v.content_id
-WHERE a.id = $1 FOR UPDATE OF a
+const lockArtifact = `-- name: LockArtifact :execrows
+SELECT id FROM artifacts WHERE id = $1 FOR UPDATE
 `
 
-type LockArtifactRow struct {
-	Owner      string
-	Version    int32
-	Kind       string
-	Title      string
-	Name       string
-	Department string
-	ContentID  string
-	Bytes      int64
-	Sha256     []byte
-}
-
-func (q *Queries) LockArtifact(ctx context.Context, id string) (LockArtifactRow, error) {
-	row := q.db.QueryRow(ctx, lockArtifact, id)
-	var i LockArtifactRow
-	err := row.Scan(
-		&i.Owner,
-		&i.Version,
-		&i.Kind,
-		&i.Title,
-		&i.Name,
-		&i.Department,
-		&i.ContentID,
-		&i.Bytes,
-		&i.Sha256,
-	)
-	return i, err
+// What is decided upon is read in a later statement: one that waits for the lock keeps the versions that there were before.
+func (q *Queries) LockArtifact(ctx context.Context, id string) (int64, error) {
+	result, err := q.db.Exec(ctx, lockArtifact, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const madeBy = `-- name: MadeBy :one

@@ -133,10 +133,13 @@ func (q *Queries) ForgetTold(ctx context.Context, arg ForgetToldParams) (int64, 
 }
 
 const hurryReleased = `-- name: HurryReleased :execrows
-UPDATE calls SET next_at = clock_timestamp(), sweeps = 0 WHERE state = 'released' AND sweeps > 0
+UPDATE calls SET next_at = clock_timestamp(), sweeps = 0
+WHERE (turn_id, call_id) IN (
+    SELECT q.turn_id, q.call_id FROM calls q WHERE q.state = 'released' AND q.sweeps > 0 FOR UPDATE SKIP LOCKED)
 `
 
-// After an outage of the queue, what waits for its next look is due at once.
+// After an outage of the queue, what waits for its next look is due at once. It waits for no lock, so that it meets nobody who
+// takes the rows in another order: a row that is being changed is looked at as it is.
 func (q *Queries) HurryReleased(ctx context.Context) (int64, error) {
 	result, err := q.db.Exec(ctx, hurryReleased)
 	if err != nil {
@@ -146,7 +149,10 @@ func (q *Queries) HurryReleased(ctx context.Context) (int64, error) {
 }
 
 const hurryUntold = `-- name: HurryUntold :execrows
-UPDATE calls SET next_at = clock_timestamp(), sweeps = 0 WHERE state = 'done' AND told_seq IS NULL AND sweeps > 0
+UPDATE calls SET next_at = clock_timestamp(), sweeps = 0
+WHERE (turn_id, call_id) IN (
+    SELECT q.turn_id, q.call_id FROM calls q
+    WHERE q.state = 'done' AND q.told_seq IS NULL AND q.sweeps > 0 FOR UPDATE SKIP LOCKED)
 `
 
 func (q *Queries) HurryUntold(ctx context.Context) (int64, error) {

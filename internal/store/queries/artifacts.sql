@@ -1,9 +1,6 @@
--- name: LockArtifact :one
-SELECT a.owner, a.version, v.kind, v.title, v.name, v.department, v.content_id, c.bytes, c.sha256
-FROM artifacts a
-JOIN artifact_versions v ON v.artifact_id = a.id AND v.version = a.version
-JOIN contents c ON c.id = v.content_id
-WHERE a.id = $1 FOR UPDATE OF a;
+-- name: LockArtifact :execrows
+-- What is decided upon is read in a later statement: one that waits for the lock keeps the versions that there were before.
+SELECT id FROM artifacts WHERE id = $1 FOR UPDATE;
 
 -- name: InsertArtifact :exec
 INSERT INTO artifacts (id, owner, version) VALUES ($1, $2, 1);

@@ -78,11 +78,17 @@ WHERE state = 'done' AND told_seq IS NOT NULL
 SELECT set_config('statement_timeout', sqlc.arg(within)::text, true);
 
 -- name: HurryReleased :execrows
--- After an outage of the queue, what waits for its next look is due at once.
-UPDATE calls SET next_at = clock_timestamp(), sweeps = 0 WHERE state = 'released' AND sweeps > 0;
+-- After an outage of the queue, what waits for its next look is due at once. It waits for no lock, so that it meets nobody who
+-- takes the rows in another order: a row that is being changed is looked at as it is.
+UPDATE calls SET next_at = clock_timestamp(), sweeps = 0
+WHERE (turn_id, call_id) IN (
+    SELECT q.turn_id, q.call_id FROM calls q WHERE q.state = 'released' AND q.sweeps > 0 FOR UPDATE SKIP LOCKED);
 
 -- name: HurryUntold :execrows
-UPDATE calls SET next_at = clock_timestamp(), sweeps = 0 WHERE state = 'done' AND told_seq IS NULL AND sweeps > 0;
+UPDATE calls SET next_at = clock_timestamp(), sweeps = 0
+WHERE (turn_id, call_id) IN (
+    SELECT q.turn_id, q.call_id FROM calls q
+    WHERE q.state = 'done' AND q.told_seq IS NULL AND q.sweeps > 0 FOR UPDATE SKIP LOCKED);
 
 -- name: DropOldStaged :exec
 DELETE FROM staged WHERE created_at < clock_timestamp() - interval '24 hours';
