@@ -4,6 +4,7 @@
 package upload
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -86,8 +87,12 @@ func replace(ctx context.Context, q *db.Queries, u Upload) (made bool, err error
 		return false, err
 	}
 	old, err := q.LockUpload(ctx, u.ID)
-	if errors.Is(err, pgx.ErrNoRows) {
+	var hash []byte
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		made, err = true, nil
+	case err == nil:
+		hash, err = q.ContentHash(ctx, old)
 	}
 	if err != nil {
 		return false, err
@@ -95,10 +100,10 @@ func replace(ctx context.Context, q *db.Queries, u Upload) (made bool, err error
 	if err := q.PutUpload(ctx, db.PutUploadParams{ID: u.ID, Collection: u.Collection, Name: u.Name, ContentID: u.Content.ID}); err != nil {
 		return false, err
 	}
-	if err := store.UseContent(ctx, q, u.Content.ID, old.ContentID); err != nil {
+	if err := store.UseContent(ctx, q, u.Content.ID, old); err != nil {
 		return false, err
 	}
-	if made || store.SHA256(old.Sha256) == u.SHA256 {
+	if made || bytes.Equal(hash, u.SHA256[:]) {
 		return made, nil
 	}
 	return false, retirePassages(ctx, q, u.ID)

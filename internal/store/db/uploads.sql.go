@@ -9,6 +9,17 @@ import (
 	"context"
 )
 
+const contentHash = `-- name: ContentHash :one
+SELECT sha256 FROM contents WHERE id = $1
+`
+
+func (q *Queries) ContentHash(ctx context.Context, id string) ([]byte, error) {
+	row := q.db.QueryRow(ctx, contentHash, id)
+	var sha256 []byte
+	err := row.Scan(&sha256)
+	return sha256, err
+}
+
 const dropPassages = `-- name: DropPassages :one
 DELETE FROM passages WHERE upload_id = $1 RETURNING content_id
 `
@@ -21,19 +32,15 @@ func (q *Queries) DropPassages(ctx context.Context, uploadID string) (string, er
 }
 
 const lockUpload = `-- name: LockUpload :one
-SELECT u.content_id, c.sha256 FROM uploads u JOIN contents c ON c.id = u.content_id WHERE u.id = $1 FOR UPDATE OF u
+SELECT content_id FROM uploads WHERE id = $1 FOR UPDATE
 `
 
-type LockUploadRow struct {
-	ContentID string
-	Sha256    []byte
-}
-
-func (q *Queries) LockUpload(ctx context.Context, id string) (LockUploadRow, error) {
+// Its content is read in a later statement: one that waits for the lock keeps the contents that there were before.
+func (q *Queries) LockUpload(ctx context.Context, id string) (string, error) {
 	row := q.db.QueryRow(ctx, lockUpload, id)
-	var i LockUploadRow
-	err := row.Scan(&i.ContentID, &i.Sha256)
-	return i, err
+	var content_id string
+	err := row.Scan(&content_id)
+	return content_id, err
 }
 
 const openUploads = `-- name: OpenUploads :many

@@ -1,5 +1,9 @@
 -- name: LockUpload :one
-SELECT u.content_id, c.sha256 FROM uploads u JOIN contents c ON c.id = u.content_id WHERE u.id = $1 FOR UPDATE OF u;
+-- Its content is read in a later statement: one that waits for the lock keeps the contents that there were before.
+SELECT content_id FROM uploads WHERE id = $1 FOR UPDATE;
+
+-- name: ContentHash :one
+SELECT sha256 FROM contents WHERE id = $1;
 
 -- name: PutUpload :exec
 INSERT INTO uploads (id, collection, name, content_id) VALUES ($1, $2, $3, $4)
